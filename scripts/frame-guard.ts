@@ -1,6 +1,7 @@
 // Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
 import { type Flow, TokenBucket } from "../src/coordinator/rates.ts";
-import { LIMITS, KiB, MiB, SECOND } from "../src/protocol/limits.ts";
+import { LIMITS, KiB, MiB } from "../src/protocol/limits.ts";
+import { SECOND } from "../src/protocol/times.ts";
 
 /** What the header of a frame says. `length` is that of its payload in bytes. */
 export type FrameHeader = { opcode: number; isLast: boolean; hasReserved: boolean; isMasked: boolean; length: number };

@@ -2,7 +2,8 @@
 // `--check` fails when the committed file differs.
 import { readFileSync, writeFileSync } from "node:fs";
 import * as z from "zod";
-import { LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/limits.ts";
+import { LIMITS, RATES } from "../src/protocol/limits.ts";
+import { MAX_WAIT_SECONDS, RETENTION, RETRY_AFTER, TIMING } from "../src/protocol/times.ts";
 import { COORDINATOR_FRAMES, registerText, WORKER_FRAMES } from "../src/protocol/worker-messages.ts";
 import { keyPair, signReceipt, signText } from "../src/receipt/index.ts";
 import { receiptText } from "../src/receipt/receipt.ts";
@@ -125,7 +126,8 @@ function meanings(): Map<string, string> {
   const said = new Map<string, string>();
   let group = "";
   let words = "";
-  for (const line of readFileSync(new URL("../src/protocol/limits.ts", import.meta.url), "utf8").split("\n")) {
+  const sources = ["limits.ts", "times.ts"].map((name) => readFileSync(new URL(`../src/protocol/${name}`, import.meta.url), "utf8"));
+  for (const line of sources.join("\n").split("\n")) {
     group = /^export const (\w+)/.exec(line)?.[1] ?? group;
     const name = /^ {2}(\w+):/.exec(line)?.[1] ?? /^export const (MAX_WAIT_SECONDS)/.exec(line)?.[1];
     if (name !== undefined && words !== "") said.set(`${group}.${name}`, words.replaceAll(/\{@link ([^}]*)\}/g, "$1").replaceAll("|", "\\|"));
@@ -139,7 +141,7 @@ function limits(): string {
   const table = (group: string, members: Record<string, number>, written: (name: string, value: number) => string) =>
     Object.entries(members).map(([name, value]) => {
       const meaning = said.get(`${group}.${name}`);
-      if (meaning === undefined) throw new Error(`src/protocol/limits.ts says nothing about ${group}.${name}`);
+      if (meaning === undefined) throw new Error(`src/protocol says nothing about ${group}.${name}`);
       return `| \`${group}.${name}\` | ${written(name, value)} | ${meaning} |`;
     });
   return [

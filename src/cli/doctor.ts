@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import * as z from "zod";
-import { TIMING } from "../protocol/limits.ts";
+import { TIMING } from "../protocol/times.ts";
 import { Health } from "../protocol/rest.ts";
 import { parseJson } from "../protocol/text.ts";
 import { type KeyPair, keyPair } from "../receipt/ed25519.ts";

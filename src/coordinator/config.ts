@@ -1,7 +1,8 @@
 // The settings of an instance: reads its environment variables and checks each one. Every request needs them before anything else.
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
-import { DAY, HOUR, LIMITS, RATES, RETENTION } from "../protocol/limits.ts";
+import { LIMITS, RATES } from "../protocol/limits.ts";
+import { DAY, HOUR, RETENTION } from "../protocol/times.ts";
 import { isLoopback } from "../protocol/text.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";

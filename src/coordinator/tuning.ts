@@ -1,6 +1,7 @@
 // Times (ms) and sizes inside the coordinator. No client or worker depends on them, so they can change with any release.
-// The limits that clients and workers see are in src/protocol/limits.ts. `PARTS` in scripts/source-laws.ts says which folders may import this file.
-import { KiB, MINUTE, MiB, SECOND } from "../protocol/limits.ts";
+// The limits that clients and workers see are in src/protocol/limits.ts and times.ts. `PARTS` in scripts/source-laws.ts says which folders may import this file.
+import { KiB, MiB } from "../protocol/limits.ts";
+import { MINUTE, SECOND } from "../protocol/times.ts";
 
 /** These times (ms) and sizes, by what they are for. */
 export const TUNING = {

@@ -86,4 +86,5 @@ export type { CompletionRefusal, CoordinatorFrame, RegisterRefusal, WorkerFrame 
 export { pairText, registerText } from "./worker-messages.ts";
 
 // Documented limits and times
-export { CLIENT, LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, RETRY_AFTER, TIMING } from "./limits.ts";
+export { LIMITS, RATES } from "./limits.ts";
+export { CLIENT, MAX_WAIT_SECONDS, RETENTION, RETRY_AFTER, TIMING } from "./times.ts";

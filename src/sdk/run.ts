@@ -1,6 +1,6 @@
 // RouterRun: one job and its requests to the router. On a job's way: quote → commit → poll or stream, to the end.
 import type { Job, JobType, Policy } from "../protocol/job.ts";
-import { TIMING } from "../protocol/limits.ts";
+import { TIMING } from "../protocol/times.ts";
 import type { Quote } from "../protocol/rest.ts";
 import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";

@@ -1,4 +1,5 @@
-import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import type {
   DispatchEvent,
   DispatchState,
@@ -61,7 +62,7 @@ export class Checks {
   /** Jobs whose worker was claimed earlier and kept while their payment was settled. */
   readonly #keptBefore = new Map<string, string>();
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
-  #other: { jobId: string; phase: LiveJob["phase"]; conn: string; attempt: number } | null = null;
+  #other: { jobId: string; phase: LiveJob["phase"]; connId: string; attempt: number } | null = null;
   /** Per job its latest lease: its number, when it was first seen, and when it was last seen. */
   readonly #leased = new Map<string, { lease: string; from: number; until: number }>();
   /** When the holder of a lease last gave a sign, and when its hub last lost its memory by force: a view that no crash erases. */
@@ -79,28 +80,28 @@ export class Checks {
     for (const { key, lastUsedAt, seq } of state.workers.values()) this.#usedAt.set(key, { usedAt: lastUsedAt, seq });
     this.#triedBefore.clear();
     for (const job of state.jobs.values()) if (job.tried.size > 0) this.#triedBefore.set(job.id, new Set(job.tried));
-    this.#wasKnown = !("conn" in event) || event.type === "register" || state.keyByConn.has(event.conn);
+    this.#wasKnown = !("connId" in event) || event.type === "register" || state.keyByConn.has(event.connId);
     this.#endsBefore = state.jobs.size;
     this.#isNew = event.type === "submit" && !state.jobs.has(event.job.id);
     this.#keptBefore.clear();
-    for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.hold !== null) this.#keptBefore.set(id, phase.hold.conn);
+    for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.hold !== null) this.#keptBefore.set(id, phase.hold.connId);
     if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
       const job = state.jobs.get(event.jobId);
-      if (job?.phase.kind === "leased" && job.phase.conn === event.conn && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
+      if (job?.phase.kind === "leased" && job.phase.connId === event.connId && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
     }
     const job = "jobId" in event ? state.jobs.get(event.jobId) : undefined;
     this.#attemptsBefore = job?.attempts ?? 0;
     this.#wasStarted = job?.phase.kind === "leased" && job.phase.lease.acked;
-    if (event.type === "complete") this.#strikesBefore = strikesOf(state, event.conn);
+    if (event.type === "complete") this.#strikesBefore = strikesOf(state, event.connId);
     this.#other = null;
     if (event.type === "complete" && this.#wasKnown) {
       const phase = state.jobs.get(event.jobId)?.phase;
-      if (phase?.kind === "leased" && (phase.conn !== event.conn || (event.attempt !== undefined && event.attempt !== phase.lease.attempt))) {
-        this.#other = { jobId: event.jobId, phase, conn: phase.conn, attempt: phase.lease.attempt };
+      if (phase?.kind === "leased" && (phase.connId !== event.connId || (event.attempt !== undefined && event.attempt !== phase.lease.attempt))) {
+        this.#other = { jobId: event.jobId, phase, connId: phase.connId, attempt: phase.lease.attempt };
       }
     }
     if (event.type === "disconnect") {
-      const job = state.jobs.get(state.leases.get(state.keyByConn.get(event.conn) ?? "") ?? "");
+      const job = state.jobs.get(state.leases.get(state.keyByConn.get(event.connId) ?? "") ?? "");
       if (job !== undefined) this.#touch(job, now, TIMING.grace);
     }
   }
@@ -133,7 +134,7 @@ export class Checks {
           break;
         case "cancel_attempt": {
           const phase = state.jobs.get(send.jobId)?.phase;
-          if (phase?.kind === "leased" && phase.conn === send.conn && phase.lease.attempt === send.attempt) {
+          if (phase?.kind === "leased" && phase.connId === send.connId && phase.lease.attempt === send.attempt) {
             broken("WS10", `${send.jobId} attempt ${send.attempt} is cancelled and still leased to the same socket`);
           }
           break;
@@ -151,7 +152,7 @@ export class Checks {
       if (remembered > LIMITS.keysPerJob || job.denials.length > 4) broken("LM1", `${job.id} remembers ${job.tried.size} keys, ${job.denials.length} denials`);
       const hold = job.phase.kind === "settling" ? job.phase.hold : null;
       const worker = hold === null ? undefined : state.workers.get(hold.key);
-      if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.conn) continue;
+      if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.connId) continue;
       this.#checkSuits(state, job, worker, now);
       this.#checkClaim(state, event, job, worker, rows, now);
     }
@@ -164,7 +165,7 @@ export class Checks {
       this.#failures.delete(event.key);
       const job = state.jobs.get(state.leases.get(event.key) ?? "");
       const firstAssign = sends.findIndex(({ type }) => type === "assign");
-      const lastCancel = sends.findLastIndex((send) => send.type === "cancel_attempt" && send.conn === event.conn);
+      const lastCancel = sends.findLastIndex((send) => send.type === "cancel_attempt" && send.connId === event.connId);
       if (firstAssign >= 0 && lastCancel > firstAssign) broken("WS10", `${event.key} is given a job before what it lists is cancelled`);
       // What was rebound from a list runs afresh; a socket that was there all along gets nothing new.
       if (job !== undefined && !hub.booting) this.#touch(job, now);
@@ -230,12 +231,12 @@ export class Checks {
   }
 
   #isSilent(worker: Worker, now: number): boolean {
-    return now - this.#world.hub.lastSeen(worker.conn) > TIMING.silentUnclaimable;
+    return now - this.#world.hub.lastSeen(worker.connId) > TIMING.silentUnclaimable;
   }
 
   /** When a worker that has just registered and does not acknowledge may be given jobs [JB2], by its socket and not by what dispatch believes; null for now. */
   #arrivesAt(worker: Worker, now: number): number | null {
-    const registeredAt = this.#world.hub.sockets.get(worker.conn)?.attachment?.registeredAt ?? now;
+    const registeredAt = this.#world.hub.sockets.get(worker.connId)?.attachment?.registeredAt ?? now;
     return worker.acks || now >= registeredAt + ARRIVAL ? null : registeredAt + ARRIVAL;
   }
 
@@ -253,20 +254,20 @@ export class Checks {
 
   #checkAssign(state: DispatchState, event: DispatchEvent, effect: Assign, rows: readonly RowChange[], now: number): void {
     const job = state.jobs.get(effect.jobId);
-    const worker = state.workers.get(state.keyByConn.get(effect.conn) ?? "");
+    const worker = state.workers.get(state.keyByConn.get(effect.connId) ?? "");
     if (
       job === undefined ||
       worker === undefined ||
       job.phase.kind !== "leased" ||
-      job.phase.conn !== effect.conn ||
+      job.phase.connId !== effect.connId ||
       job.phase.lease.attempt !== effect.attempt
     ) {
-      return broken("I10", `${effect.jobId} was assigned to ${effect.conn} and taken away in one turn`);
+      return broken("I10", `${effect.jobId} was assigned to ${effect.connId} and taken away in one turn`);
     }
     this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
     this.#checkSuits(state, job, worker, now);
     // The claim came earlier where a payment had to be settled first.
-    if (this.#keptBefore.get(job.id) !== effect.conn) this.#checkClaim(state, event, job, worker, rows, now);
+    if (this.#keptBefore.get(job.id) !== effect.connId) this.#checkClaim(state, event, job, worker, rows, now);
   }
 
   #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
@@ -334,9 +335,9 @@ export class Checks {
   }
 
   /** WS12: who does only what it should is never taken for a stranger, and so never struck. */
-  #checkAnswer(state: DispatchState, { conn, jobId, answer }: Extract<Send, { type: "completion_ack" }>): void {
+  #checkAnswer(state: DispatchState, { connId, jobId, answer }: Extract<Send, { type: "completion_ack" }>): void {
     if (answer.status !== "rejected" || answer.error !== "not_assigned") return;
-    const worker = this.#world.workers.find(({ key }) => key === state.keyByConn.get(conn));
+    const worker = this.#world.workers.find(({ key }) => key === state.keyByConn.get(connId));
     if (worker !== undefined && worker.personality.intrudes === 0) broken("WS12", `${worker.key} held ${jobId} and is told not_assigned`);
   }
 
@@ -345,7 +346,7 @@ export class Checks {
     // A missed acknowledgement counts too: it may have made the worker rest.
     for (const key of state.resting) this.#failures.delete(key);
     if (event.type !== "failed" && event.type !== "reject" && event.type !== "complete") return;
-    const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
+    const worker = state.workers.get(state.keyByConn.get(event.connId) ?? "");
     if (worker === undefined) return;
     const good = event.type === "complete" && event.verdict !== "worker_error" && event.verdict !== "output_too_large";
     if (good || worker.resting || this.#world.plan.hibernates) this.#failures.delete(worker.key);
@@ -365,8 +366,8 @@ export class Checks {
     if (phase !== undefined && phase !== other.phase && !sends.some(({ type }) => type === "close"))
       broken("JB6", `a result of another attempt moved attempt ${other.attempt} of ${other.jobId}`);
     if (phase !== undefined) return;
-    const told = sends.some((send) => send.type === "cancel_attempt" && send.conn === other.conn && send.attempt === other.attempt);
-    if (sends.some((send) => send.type === "close" && send.conn === other.conn)) return;
+    const told = sends.some((send) => send.type === "cancel_attempt" && send.connId === other.connId && send.attempt === other.attempt);
+    if (sends.some((send) => send.type === "close" && send.connId === other.connId)) return;
     if (!told) broken("JB6", `${other.jobId} ended and its present holder was not told`);
   }
 
@@ -374,11 +375,11 @@ export class Checks {
   #checkStrikes(event: EventOf<"complete">, rows: readonly RowChange[], sends: readonly Send[]): void {
     const told = rows.find((row) => row.type === "record");
     const closed = sends.findIndex((send) => send.type === "close" && send.code === 4003);
-    if (closed >= 0 && sends[closed - 1]?.type !== "parked") broken("WS4", `${event.conn} is parked and not told for how long`);
+    if (closed >= 0 && sends[closed - 1]?.type !== "parked") broken("WS4", `${event.connId} is parked and not told for how long`);
     const accepted = sends.some((send) => send.type === "completion_ack" && send.answer.status === "accepted");
     const after = told === undefined ? this.#strikesBefore : told.record.strikes + LIMITS.strikes * told.record.parks;
     if (event.verdict === "valid" && accepted) {
-      if (this.#strikesBefore % LIMITS.strikes > 0 && after !== this.#strikesBefore - 1) broken("RC4", `${event.conn} keeps its strikes after a good result`);
+      if (this.#strikesBefore % LIMITS.strikes > 0 && after !== this.#strikesBefore - 1) broken("RC4", `${event.connId} keeps its strikes after a good result`);
       return;
     }
     if (told === undefined || after <= this.#strikesBefore) return;
@@ -431,14 +432,14 @@ export class Checks {
     const { hub } = this.#world;
     let live = 0;
     for (const socket of hub.sockets.values()) {
-      if (socket.attachment === null || !socket.hubOpen || hub.closing.has(socket.conn)) continue;
+      if (socket.attachment === null || !socket.hubOpen || hub.closing.has(socket.connId)) continue;
       live++;
-      const worker = state.workers.get(state.keyByConn.get(socket.conn) ?? "");
-      if (worker === undefined) broken("I21", `${socket.conn} is registered and not in the state`);
+      const worker = state.workers.get(state.keyByConn.get(socket.connId) ?? "");
+      if (worker === undefined) broken("I21", `${socket.connId} is registered and not in the state`);
       if (worker.draining !== socket.attachment.draining)
         broken("WS11", `${worker.key} asked to drain: ${socket.attachment.draining}, kept is ${worker.draining}`);
       if (worker.draining && worker.jobId === null) broken("WS11", `${worker.key} has drained and is still there`);
-      const quiet = now - hub.lastSeen(socket.conn);
+      const quiet = now - hub.lastSeen(socket.connId);
       if (quiet > TIMING.silentClosed + TIMING.sweep + LATE + this.#world.plan.alarmLate)
         broken("WS6", `${worker.key} is silent for ${quiet} ms and still there`);
     }
@@ -450,7 +451,7 @@ export class Checks {
     if (due !== null && due <= now) broken("I16", `after its time, the next due time is ${now - due} ms ago`);
     if (this.#sweepWasDue) {
       for (const worker of state.workers.values()) {
-        if (now - this.#world.hub.lastSeen(worker.conn) >= TIMING.silentClosed) broken("WS6", `${worker.key} is silent and survives the sweep`);
+        if (now - this.#world.hub.lastSeen(worker.connId) >= TIMING.silentClosed) broken("WS6", `${worker.key} is silent and survives the sweep`);
       }
     }
     if (!this.#tickWasDue) return;
@@ -522,8 +523,8 @@ export class Checks {
   }
 }
 
-function strikesOf(state: DispatchState, conn: string): number {
-  const record = state.workers.get(state.keyByConn.get(conn) ?? "")?.record;
+function strikesOf(state: DispatchState, connId: string): number {
+  const record = state.workers.get(state.keyByConn.get(connId) ?? "")?.record;
   return record === undefined ? 0 : record.strikes + LIMITS.strikes * record.parks;
 }
 

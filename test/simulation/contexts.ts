@@ -38,17 +38,17 @@ export class Contexts {
     const tells = (event.type === "failed" && event.cause === "context_length_exceeded") || (event.type === "reject" && event.tooLong === true);
     if (!tells) return;
     const job = state.jobs.get(event.jobId);
-    if (job?.phase.kind !== "leased" || job.phase.conn !== event.conn || !state.keyByConn.has(event.conn)) return;
+    if (job?.phase.kind !== "leased" || job.phase.connId !== event.connId || !state.keyByConn.has(event.connId)) return;
     if (event.type === "failed" && event.attempt !== job.phase.lease.attempt) return;
     this.#world.stats.tooLong++;
     this.#everTold.add(job.id);
     const teller = state.workers.get(job.phase.lease.key);
     if (teller === undefined) return;
     const before = this.#tooSmall.get(job.id);
-    const size = Math.max(before ?? 0, this.#announced(event.conn));
+    const size = Math.max(before ?? 0, this.#announced(event.connId));
     const able = [...state.workers.values()].filter((worker) => suits(state, { ...job, outgrown: null }, worker));
     const isPrivate = job.privacyClass === "PRIVATE";
-    const isLarger = able.some((worker) => this.#announced(worker.conn) > size && (isPrivate || worker.network !== teller.network));
+    const isLarger = able.some((worker) => this.#announced(worker.connId) > size && (isPrivate || worker.network !== teller.network));
     const left = able.filter((worker) => worker !== teller && !worker.silent && !job.tried.has(worker.key));
     const denials = [...job.denials, teller];
     const isConfirmed = denials.some(({ network }) => network !== teller.network || network !== denials[0]?.network);
@@ -63,9 +63,12 @@ export class Contexts {
   after(state: DispatchState, { rows, sends }: Reduced): void {
     for (const row of rows) if (row.type === "ended") this.#checkEnd(row, state);
     for (const send of sends) {
-      const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.conn) ?? "") : undefined;
+      const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.connId) ?? "") : undefined;
       if (send.type === "assign" && worker !== undefined && !this.#hasRoom(send.jobId, worker))
-        broken("JB5", `${send.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.conn)}; ${this.#tooSmall.get(send.jobId)} was too small`);
+        broken(
+          "JB5",
+          `${send.jobId} goes to ${worker.key}, whose context is ${this.#announced(worker.connId)}; ${this.#tooSmall.get(send.jobId)} was too small`,
+        );
     }
     if (this.#told === null) return;
     const { jobId, isFinal: ends, isLast } = this.#told;
@@ -98,10 +101,10 @@ export class Contexts {
 
   #hasRoom(jobId: string, worker: Worker): boolean {
     const tooSmall = this.#tooSmall.get(jobId);
-    return tooSmall === undefined || this.#announced(worker.conn) > tooSmall;
+    return tooSmall === undefined || this.#announced(worker.connId) > tooSmall;
   }
 
-  #announced(conn: string): number {
-    return this.#world.hub.sockets.get(conn)?.attachment?.context ?? 0;
+  #announced(connId: string): number {
+    return this.#world.hub.sockets.get(connId)?.attachment?.context ?? 0;
   }
 }

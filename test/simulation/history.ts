@@ -1,4 +1,4 @@
-import { TIMING } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import * as dispatch from "../../src/coordinator/dispatch/index.ts";
 import { START } from "./agenda.ts";
 import { type Plan, planOf } from "./plan.ts";

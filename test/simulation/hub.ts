@@ -20,7 +20,7 @@ import type {
   Snapshot,
   Submission,
 } from "../../src/coordinator/dispatch/index.ts";
-import { TIMING } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import type { Row } from "./database.ts";
 import type { UpFrame } from "./frames.ts";
 import type { Socket } from "./socket.ts";
@@ -196,33 +196,33 @@ export class Hub {
   lost(socket: Socket): void {
     this.#awake();
     socket.hubOpen = false;
-    this.sockets.delete(socket.conn);
-    this.closing.delete(socket.conn);
-    this.#step({ type: "disconnect", conn: socket.conn });
+    this.sockets.delete(socket.connId);
+    this.closing.delete(socket.connId);
+    this.#step({ type: "disconnect", connId: socket.connId });
   }
 
   receive(socket: Socket, frame: UpFrame): void {
     const { now } = this.#world.agenda;
     this.#awake();
-    const { conn } = socket;
+    const { connId } = socket;
     if (frame.type === "register") {
       if (socket.hubOpen) this.#register(socket, frame);
       return;
     }
     socket.heardAt = now;
     if (frame.type === "drain" && socket.attachment !== null) socket.attachment.draining = true;
-    if (frame.type === "heartbeat") this.#step({ type: "heard", conn });
-    else if (frame.type !== "complete") this.#step({ ...frame, conn });
-    else if (this.#step({ ...frame, conn }) === "not_live") {
+    if (frame.type === "heartbeat") this.#step({ type: "heard", connId });
+    else if (frame.type !== "complete") this.#step({ ...frame, connId });
+    else if (this.#step({ ...frame, connId }) === "not_live") {
       const { jobId } = frame;
       // The shell looks the job up and answers; that it is asked for again is all that matters here.
-      this.#batch.sends.push({ type: "completion_ack", conn, jobId, answer: { status: "rejected", error: "already_terminal" } });
+      this.#batch.sends.push({ type: "completion_ack", connId, jobId, answer: { status: "rejected", error: "already_terminal" } });
     }
   }
 
   #register(socket: Socket, frame: Extract<UpFrame, { type: "register" }>): void {
     const { agenda, tiers } = this.#world;
-    const { conn } = socket;
+    const { connId } = socket;
     const { key, acks, context, models, chats, resume } = frame;
     socket.heardAt = agenda.now;
     const record = this.#recordOf(key);
@@ -232,15 +232,15 @@ export class Hub {
     const tier = tiers.get(key) ?? "Open";
     const { draining = false, registeredAt = agenda.now } = socket.attachment ?? {};
     socket.attachment = { key, capabilities, acks, context, models, chats, tier, draining, registeredAt };
-    this.sockets.set(conn, socket);
+    this.sockets.set(connId, socket);
     if (again) {
-      this.#step({ type: "update", conn, capabilities, acks, context, models, chats });
+      this.#step({ type: "update", connId, capabilities, acks, context, models, chats });
       return;
     }
     this.#fresh.add(socket);
     const lastUsedAt = this.#storedUse.get(key) ?? 0;
     const offer = { capabilities, tier, acks, context, models, chats };
-    this.#step({ type: "register", conn, ...this.#world.market.of(key), ...offer, record, lastUsedAt, resume });
+    this.#step({ type: "register", connId, ...this.#world.market.of(key), ...offer, record, lastUsedAt, resume });
   }
 
   #recordOf(key: string): KeyRecord {
@@ -334,13 +334,13 @@ export class Hub {
     world.payloads.before(state, event);
     world.money.before(state, event);
     world.market.before(state, event, now);
-    const reduced = world.core.reduce(state, event, { now, lastSeen: (conn) => this.lastSeen(conn) });
+    const reduced = world.core.reduce(state, event, { now, lastSeen: (connId) => this.lastSeen(connId) });
     const { answer, rows, sends, settles } = reduced;
     if (world.trace !== null) for (const change of [...(answer === null ? [] : [answer]), ...rows, ...sends, ...settles]) world.trace(`    -> ${show(change)}`);
     this.#batch.rows.push(...rows);
     this.#batch.sends.push(...sends);
     this.#batch.settles.push(...settles);
-    for (const send of sends) if (send.type === "close") this.closing.add(send.conn);
+    for (const send of sends) if (send.type === "close") this.closing.add(send.connId);
     checks.after(state, event, reduced, now);
     world.contexts.after(state, reduced);
     world.models.after(state, event, reduced, now);
@@ -356,8 +356,8 @@ export class Hub {
     return answer;
   }
 
-  lastSeen(conn: string): number {
-    return this.sockets.get(conn)?.lastSeen(this.#world.agenda.now) ?? 0;
+  lastSeen(connId: string): number {
+    return this.sockets.get(connId)?.lastSeen(this.#world.agenda.now) ?? 0;
   }
 
   #flush(state: DispatchState): void {
@@ -444,7 +444,7 @@ export class Hub {
       }
     }
     for (const send of sends) {
-      const key = send.type === "assign" ? this.sockets.get(send.conn)?.attachment?.key : undefined;
+      const key = send.type === "assign" ? this.sockets.get(send.connId)?.attachment?.key : undefined;
       if (key === undefined) continue;
       this.#storedUse.set(key, agenda.now);
       this.#world.stats.claimed(key);
@@ -455,15 +455,15 @@ export class Hub {
     switch (send.type) {
       case "assign":
         this.#checkDurable(send);
-        return this.#world.down(send.conn, send);
+        return this.#world.down(send.connId, send);
       case "cancel_attempt":
       case "drained":
-        return this.#world.down(send.conn, send);
+        return this.#world.down(send.connId, send);
       case "completion_ack":
-        return this.#world.down(send.conn, { type: "completion_ack", jobId: send.jobId, status: send.answer.status });
+        return this.#world.down(send.connId, { type: "completion_ack", jobId: send.jobId, status: send.answer.status });
       case "close":
-        this.#drop(send.conn);
-        return this.#world.closed(send.conn, send.code);
+        this.#drop(send.connId);
+        return this.#world.closed(send.connId, send.code);
       case "parked":
         return;
       default:
@@ -482,18 +482,18 @@ export class Hub {
       broken("I10", `${effect.jobId} attempt ${effect.attempt} is assigned, stored is ${row.snapshot}`);
   }
 
-  #drop(conn: string): void {
-    this.closing.delete(conn);
-    const socket = this.sockets.get(conn);
+  #drop(connId: string): void {
+    this.closing.delete(connId);
+    const socket = this.sockets.get(connId);
     if (socket === undefined) return;
-    this.sockets.delete(conn);
+    this.sockets.delete(connId);
     socket.hubOpen = false;
   }
 
   #close(socket: Socket, code: number): void {
     socket.hubOpen = false;
-    this.sockets.delete(socket.conn);
-    this.#world.closed(socket.conn, code);
+    this.sockets.delete(socket.connId);
+    this.#world.closed(socket.connId, code);
   }
 
   #setAlarm(at: number | null): void {
@@ -546,7 +546,7 @@ export class Hub {
     this.#firing = false;
     for (const socket of sockets) {
       socket.hubOpen = false;
-      world.closed(socket.conn, 1006);
+      world.closed(socket.connId, 1006);
     }
     world.checks.crashed(world.agenda.now);
     const life = this.#lives;
@@ -622,7 +622,7 @@ export class Hub {
       const lastUsedAt = this.#storedUse.get(key) ?? 0;
       this.#step({
         type: "register",
-        conn: socket.conn,
+        connId: socket.connId,
         ...world.market.of(key),
         capabilities,
         tier,

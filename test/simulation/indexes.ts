@@ -77,14 +77,14 @@ function checkWorkers(state: DispatchState): void {
   let silent = 0;
   for (const worker of state.workers.values()) {
     const { key, jobId } = worker;
-    if (state.keyByConn.get(worker.conn) !== key) broken("index", `keyByConn misses ${key}`);
+    if (state.keyByConn.get(worker.connId) !== key) broken("index", `keyByConn misses ${key}`);
     if (jobId !== null) {
       const phase = state.jobs.get(jobId)?.phase;
-      if (phase?.kind === "settling" && phase.hold?.key === key && phase.hold.conn === worker.conn) {
+      if (phase?.kind === "settling" && phase.hold?.key === key && phase.hold.connId === worker.connId) {
         if (state.leases.has(key)) broken("I1", `${key} is kept for ${jobId} and holds ${state.leases.get(key)}`);
       } else if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
-      else if (phase.lease.key !== key || phase.conn !== worker.conn)
-        broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.conn}`);
+      else if (phase.lease.key !== key || phase.connId !== worker.connId)
+        broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.connId}`);
     }
     const free = isFree(worker) && worker.arrivesAt === null;
     if (state.arriving.has(key) !== (worker.arrivesAt !== null)) broken("index", `arriving is wrong about ${key}`);
@@ -204,7 +204,7 @@ function checkJobs(state: DispatchState): void {
     if (holders.at(-1) !== lease) broken("I2", `${id}'s lease is not its last holder`);
     if (lease.attempt !== job.attempts) broken("I11", `${id} is in attempt ${lease.attempt}, counted are ${job.attempts}`);
     const worker = state.workers.get(lease.key);
-    if (phase.kind === "leased" && (worker?.jobId !== id || worker.conn !== phase.conn)) broken("I12", `${id} is leased on a dead socket ${phase.conn}`);
+    if (phase.kind === "leased" && (worker?.jobId !== id || worker.connId !== phase.connId)) broken("I12", `${id} is leased on a dead socket ${phase.connId}`);
     if (phase.kind === "orphaned" && worker !== undefined) broken("I2", `${id} is orphaned though ${lease.key} is there`);
   }
   if (state.timers.size !== state.jobs.size) broken("index", "timers has strangers");
@@ -241,7 +241,7 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
     return;
   }
   const worker = state.workers.get(phase.hold.key);
-  if (worker?.jobId !== id || worker.conn !== phase.hold.conn) broken("I12", `${id} keeps ${phase.hold.key} on a dead socket`);
+  if (worker?.jobId !== id || worker.connId !== phase.hold.connId) broken("I12", `${id} keeps ${phase.hold.key} on a dead socket`);
   if (kind !== "settling" && !(kind === "held" && state.ledger.settleQueue.has(payment ?? "")))
     broken("PY7", `${id} keeps a worker, and its payment is ${kind}`);
 }

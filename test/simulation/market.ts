@@ -96,7 +96,7 @@ export class Market {
     this.#denied = this.#denialIn(state, event);
     this.#completes = null;
     if (event.type !== "complete" || event.verdict !== "valid") return;
-    const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
+    const worker = state.workers.get(state.keyByConn.get(event.connId) ?? "");
     const job = state.jobs.get(event.jobId);
     if (worker === undefined || job?.holders.some(({ key }) => key === worker.key) !== true) return;
     this.#completes = { worker, record: { ...worker.record }, job: { ...job }, proven: worker.proven };
@@ -198,8 +198,8 @@ export class Market {
     const isFailure = event.type === "failed" && !event.retryable && event.cause !== "context_length_exceeded";
     if (!isFailure && !(event.type === "complete" && event.verdict === "worker_error")) return null;
     const job = state.jobs.get(event.jobId);
-    const worker = state.workers.get(state.keyByConn.get(event.conn) ?? "");
-    if (job?.phase.kind !== "leased" || job.phase.conn !== event.conn || worker === undefined) return null;
+    const worker = state.workers.get(state.keyByConn.get(event.connId) ?? "");
+    if (job?.phase.kind !== "leased" || job.phase.connId !== event.connId || worker === undefined) return null;
     if (event.attempt !== undefined && event.attempt !== job.phase.lease.attempt) return null;
     const denials = [...job.denials, worker];
     return {

@@ -1,5 +1,5 @@
 import type { DispatchEvent, DispatchState, JobFacts, Reduced, Worker } from "../../src/coordinator/dispatch/index.ts";
-import { TIMING } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -69,7 +69,7 @@ export class Models {
   }
 
   after(state: DispatchState, event: DispatchEvent, { answer, sends }: Reduced, now: number): void {
-    const offered = new Set([...state.workers.values()].flatMap(({ conn }) => this.#announced(conn)));
+    const offered = new Set([...state.workers.values()].flatMap(({ connId }) => this.#announced(connId)));
     const left = new Map(this.#now.left);
     for (const name of this.#now.offered) if (!offered.has(name)) left.set(name, now);
     let { lostAt } = this.#now;
@@ -82,10 +82,10 @@ export class Models {
     this.#now = { offered, left, lostAt };
     if (event.type === "submit" || event.type === "reserve") this.#checkCommit(event.job, answer);
     for (const send of sends) {
-      const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.conn) ?? "") : undefined;
+      const worker = send.type === "assign" ? state.workers.get(state.keyByConn.get(send.connId) ?? "") : undefined;
       if (send.type !== "assign" || worker === undefined) continue;
       const { model } = this.#wanted.get(send.jobId) ?? {};
-      if (model !== undefined && !this.#announced(send.conn).includes(model)) broken("JB10", `${send.jobId} wants ${model} and goes to ${worker.key}`);
+      if (model !== undefined && !this.#announced(send.connId).includes(model)) broken("JB10", `${send.jobId} wants ${model} and goes to ${worker.key}`);
     }
   }
 
@@ -101,7 +101,7 @@ export class Models {
 
   /** JB12: of these rivals, those among whom a job's worker is chosen by turn: for a chat those that apply its messages, if there are any. */
   preferred(job: JobFacts, got: Worker, rivals: readonly Worker[]): readonly Worker[] {
-    const chatting = rivals.filter(({ conn }) => this.#chats(conn));
+    const chatting = rivals.filter(({ connId }) => this.#chats(connId));
     if (job.isChat !== true || chatting.length === 0) return rivals;
     if (!chatting.includes(got)) broken("JB12", `${job.id} is a chat and goes to ${got.key} beside ${chatting[0]?.key}`);
     return chatting;
@@ -118,11 +118,11 @@ export class Models {
     this.#before = this.#durable.offered;
   }
 
-  #announced(conn: string): readonly string[] {
-    return this.#world.hub.sockets.get(conn)?.attachment?.models ?? [];
+  #announced(connId: string): readonly string[] {
+    return this.#world.hub.sockets.get(connId)?.attachment?.models ?? [];
   }
 
-  #chats(conn: string): boolean {
-    return this.#world.hub.sockets.get(conn)?.attachment?.chats ?? false;
+  #chats(connId: string): boolean {
+    return this.#world.hub.sockets.get(connId)?.attachment?.chats ?? false;
   }
 }

@@ -1,4 +1,5 @@
-import { LIMITS, TIMING } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import type {
   DispatchEvent,
   DispatchState,
@@ -271,7 +272,7 @@ export class Money {
     }
     for (const worker of state.workers.values()) {
       const phase = state.jobs.get(worker.jobId ?? "")?.phase;
-      if (phase?.kind !== "settling" || phase.hold?.conn !== worker.conn) {
+      if (phase?.kind !== "settling" || phase.hold?.connId !== worker.connId) {
         this.#holds.delete(worker.key);
         continue;
       }

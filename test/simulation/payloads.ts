@@ -16,14 +16,14 @@ export class Payloads {
   }
 
   before(state: DispatchState, event: DispatchEvent): void {
-    if ((event.type !== "ack" && event.type !== "progress") || !state.keyByConn.has(event.conn)) return;
+    if ((event.type !== "ack" && event.type !== "progress") || !state.keyByConn.has(event.connId)) return;
     const phase = state.jobs.get(event.jobId)?.phase;
-    if (phase?.kind === "leased" && phase.conn === event.conn && phase.lease.attempt === event.attempt) this.#started.add(event.jobId);
+    if (phase?.kind === "leased" && phase.connId === event.connId && phase.lease.attempt === event.attempt) this.#started.add(event.jobId);
   }
 
   after({ rows, sends }: Reduced): void {
     for (const send of sends) {
-      if (send.type === "assign" && this.#world.hub.sockets.get(send.conn)?.attachment?.acks === false) this.#started.add(send.jobId);
+      if (send.type === "assign" && this.#world.hub.sockets.get(send.connId)?.attachment?.acks === false) this.#started.add(send.jobId);
     }
     for (const row of rows) {
       if (row.type !== "ended") continue;

@@ -1,5 +1,5 @@
 import type { JobType } from "../../src/protocol/job.ts";
-import { TIMING } from "../../src/protocol/limits.ts";
+import { TIMING } from "../../src/protocol/times.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 
 /** What the platform keeps with a socket while the hub's memory is gone. */
@@ -17,7 +17,7 @@ type Attachment = {
 
 /** One WebSocket, seen from both ends. Frames arrive in order; a break loses what is still on the way. */
 export class Socket {
-  readonly conn: string;
+  readonly connId: string;
   readonly openedAt: number;
   attachment: Attachment | null = null;
   /** Whether the hub's end is open. */
@@ -35,8 +35,8 @@ export class Socket {
   upAt = 0;
   downAt = 0;
 
-  constructor(conn: string, now: number) {
-    this.conn = conn;
+  constructor(connId: string, now: number) {
+    this.connId = connId;
     this.openedAt = now;
     this.heardAt = now;
   }

@@ -184,7 +184,7 @@ export class World {
 
   dial(worker: SimulatedWorker): Socket {
     const socket = new Socket(`c${++this.#conns}`, this.agenda.now);
-    this.#sockets.set(socket.conn, { socket, worker });
+    this.#sockets.set(socket.connId, { socket, worker });
     return socket;
   }
 
@@ -205,16 +205,16 @@ export class World {
   }
 
   /** A frame from the hub. */
-  down(conn: string, frame: DownFrame): void {
-    const entry = this.#sockets.get(conn);
+  down(connId: string, frame: DownFrame): void {
+    const entry = this.#sockets.get(connId);
     if (entry === undefined) return;
     const { socket, worker } = entry;
     this.#downAt(socket, () => worker.receive(socket, frame));
   }
 
   /** The hub's end is closed: by the hub itself, or 1006 by its death. A word of the closing reaches the hub later. */
-  closed(conn: string, code: number): void {
-    const entry = this.#sockets.get(conn);
+  closed(connId: string, code: number): void {
+    const entry = this.#sockets.get(connId);
     if (entry === undefined) return;
     const { socket, worker } = entry;
     const { agenda, random } = this;
@@ -253,9 +253,9 @@ export class World {
     const { agenda, random } = this;
     if (agenda.now >= socket.brokenAt) return;
     this.stats.breaks++;
-    this.trace?.(`${socket.conn} breaks${halfOpen ? ", half-open" : ""}`);
+    this.trace?.(`${socket.connId} breaks${halfOpen ? ", half-open" : ""}`);
     socket.brokenAt = agenda.now;
-    const worker = this.#sockets.get(socket.conn)?.worker;
+    const worker = this.#sockets.get(socket.connId)?.worker;
     agenda.after(halfOpen ? random.between(1_000, 35_000) : random.between(0, 500), () => worker?.closed(socket, 1006));
     // When the hub never notices, its sweep must.
     if (halfOpen && random.chance(0.5)) return;

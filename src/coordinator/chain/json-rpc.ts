@@ -1,6 +1,7 @@
 // The JSON-RPC client for both chains: batched, with limits on bytes and time. Not on a job's way: it reads stakes and settlements.
 import * as z from "zod";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { withSignal } from "../deadline.ts";
 

@@ -1,5 +1,5 @@
 // Claims: matches waiting jobs with idle workers, in order, and leases a job to its worker. On a job's way: after store, claim → settle → assign.
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { type ReduceContext, save } from "./events.ts";
 import { hold, owedPayment } from "./payment-moves.ts";
 import type { OrderedPool, PoolName } from "./pools.ts";
@@ -10,7 +10,7 @@ import {
   hasUntriedWorker,
   idlePoolsOf,
   indexWorker,
-  isAnswerable,
+  countsForNetwork,
   isEligible,
   isFree,
   isIdle,
@@ -241,7 +241,7 @@ function claim(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceCo
 export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   job.attempts++;
   const held: Lease = { key: worker.key, attempt: job.attempts, acked: false };
-  if (isAnswerable(job, worker)) {
+  if (countsForNetwork(job, worker)) {
     held.network = worker.network;
     beginWork(state, worker.network, worker.key, ctx.now);
   }
@@ -251,9 +251,9 @@ export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: R
     held.begun = true;
   }
   const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
-  job.phase = { kind: "leased", lease: held, conn: worker.conn, ackDue, executeDue: ctx.now + executionTime(job) };
+  job.phase = { kind: "leased", lease: held, connId: worker.connId, ackDue, executeDue: ctx.now + executionTime(job) };
   state.leases.set(worker.key, job.id);
   setTimer(state, job);
   save(job, ctx);
-  ctx.sends.push({ type: "assign", conn: worker.conn, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
+  ctx.sends.push({ type: "assign", connId: worker.connId, jobId: job.id, attempt: job.attempts, deadline: job.totalDue });
 }

@@ -1,8 +1,10 @@
 // Decides about a worker's result: accepts it, rejects it, or counts a strike. On a job's way: complete → verify → end.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type CompletionAnswer, type EventOf, type ReduceContext, save, type Send } from "./events.ts";
-import { blameStrike, closeWorker, deny, finish, praise, requeue } from "./lifecycle.ts";
+import { blameStrike, praise } from "./key-records.ts";
+import { closeWorker, deny, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 
 type Completion = EventOf<"complete">;
@@ -57,12 +59,12 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
 }
 
 function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefined): boolean {
-  if (job.phase.kind !== "leased" || job.phase.conn !== worker.conn) return false;
+  if (job.phase.kind !== "leased" || job.phase.connId !== worker.connId) return false;
   return attempt === undefined || attempt === job.phase.lease.attempt;
 }
 
 function answer(event: Completion, answer: Extract<Send, { type: "completion_ack" }>["answer"], ctx: ReduceContext): void {
-  ctx.sends.push({ type: "completion_ack", conn: event.conn, jobId: event.jobId, answer });
+  ctx.sends.push({ type: "completion_ack", connId: event.connId, jobId: event.jobId, answer });
 }
 
 /**
@@ -87,7 +89,7 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceC
   }
   blameStrike(state, worker, record, ctx);
   if (!parked) return;
-  ctx.sends.push({ type: "parked", conn: worker.conn, ms: record.parkedUntil - ctx.now });
+  ctx.sends.push({ type: "parked", connId: worker.connId, ms: record.parkedUntil - ctx.now });
   closeWorker(state, worker, CLOSE.parked, "parked", ctx);
   const own = state.jobs.get(worker.jobId ?? "");
   if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, ctx);

@@ -15,7 +15,7 @@ export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker
  */
 export type Paying = { key: string; payer: string | null; stored?: Payment | null; settles?: boolean };
 
-/** Everything that can happen to dispatch. `conn` is the id of a socket; an event of a replaced socket changes nothing. */
+/** Everything that can happen to dispatch. `connId` is the id of a socket; an event of a replaced socket changes nothing. */
 export type DispatchEvent =
   /** A commit. `payment` is left out for a free job. */
   | { type: "submit"; job: JobFacts; payment?: Paying }
@@ -32,7 +32,7 @@ export type DispatchEvent =
   | { type: "chain"; key: string; finding: Finding; stored: Payment | null }
   | {
       type: "register";
-      conn: string;
+      connId: string;
       key: string;
       capabilities: ReadonlySet<JobType>;
       tier: Tier;
@@ -58,25 +58,25 @@ export type DispatchEvent =
       /** When the worker registered, ms since the epoch; left out if it registers now. */
       registeredAt?: number;
     }
-  | { type: "update"; conn: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
+  | { type: "update"; connId: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
   /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read; `models` is what is stored of models. */
   | { type: "restored"; damaged: readonly string[]; models?: readonly StoredModel[] }
   /** The sockets that outlived the hub's memory have their workers again. */
   | { type: "sockets_restored" }
   | { type: "paired"; userId: string; key: string }
-  | { type: "disconnect"; conn: string }
-  | { type: "heard"; conn: string }
-  | { type: "ack"; conn: string; jobId: string; attempt: number }
-  | { type: "progress"; conn: string; jobId: string; attempt: number }
+  | { type: "disconnect"; connId: string }
+  | { type: "heard"; connId: string }
+  | { type: "ack"; connId: string; jobId: string; attempt: number }
+  | { type: "progress"; connId: string; jobId: string; attempt: number }
   /** `message` is what the worker said, in a form that is safe to show [JB5]. */
-  | { type: "failed"; conn: string; jobId: string; attempt: number; retryable: boolean; cause?: WorkerFailure; message?: string }
+  | { type: "failed"; connId: string; jobId: string; attempt: number; retryable: boolean; cause?: WorkerFailure; message?: string }
   /** `tooLong`: true if the job does not fit the worker's context. */
-  | { type: "reject"; conn: string; jobId: string; tooLong?: boolean }
-  | { type: "complete"; conn: string; jobId: string; attempt: number | undefined; verdict: Verdict; message?: string }
+  | { type: "reject"; connId: string; jobId: string; tooLong?: boolean }
+  | { type: "complete"; connId: string; jobId: string; attempt: number | undefined; verdict: Verdict; message?: string }
   /** The worker sent a frame that is too large and that contains the id of this job. Its socket is about to be closed [LM1]. */
-  | { type: "oversized"; conn: string; jobId: string }
-  | { type: "drain"; conn: string }
+  | { type: "oversized"; connId: string; jobId: string }
+  | { type: "drain"; connId: string }
   /** The seeker wants the job no more; with `unlessStarted` only if no worker has started it [JB13]. */
   | { type: "cancel"; jobId: string; unlessStarted?: boolean }
   | { type: "time" };
@@ -122,13 +122,13 @@ export type RowChange =
 /** A frame for a socket, or its close. Everything is sent in order, after the rows are durable. */
 export type Send =
   /** Send `job_assign`. */
-  | { type: "assign"; conn: string; jobId: string; attempt: number; deadline: number }
-  | { type: "cancel_attempt"; conn: string; jobId: string; attempt: number; reason: string }
-  | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | { status: "rejected"; error: CompletionRefusal } }
-  | { type: "drained"; conn: string }
+  | { type: "assign"; connId: string; jobId: string; attempt: number; deadline: number }
+  | { type: "cancel_attempt"; connId: string; jobId: string; attempt: number; reason: string }
+  | { type: "completion_ack"; connId: string; jobId: string; answer: { status: "accepted" } | { status: "rejected"; error: CompletionRefusal } }
+  | { type: "drained"; connId: string }
   /** Tell a worker that its key is parked for this many ms. Its socket is closed next [WS4]. */
-  | { type: "parked"; conn: string; ms: number }
-  | { type: "close"; conn: string; code: number; reason: string };
+  | { type: "parked"; connId: string; ms: number }
+  | { type: "close"; connId: string; code: number; reason: string };
 
 /**
  * What the shell does after an event: it writes `rows`, then sends `sends`, then asks the facilitator to settle the payments with the keys `settles`. Each
@@ -161,7 +161,7 @@ export type Answer = Submission | Reservation | CompletionAnswer | OrderOutcome 
 export type Reduced<A extends Answer = Answer> = Changes & { answer: A };
 
 /** The input of every event: the time, and when a socket last sent something (both ms since the epoch). */
-export type ReduceInput = { now: number; lastSeen: (conn: string) => number };
+export type ReduceInput = { now: number; lastSeen: (connId: string) => number };
 
 /** The input of one event and the changes that it has made so far. */
 export type ReduceContext = ReduceInput &

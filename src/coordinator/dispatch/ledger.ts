@@ -1,5 +1,6 @@
 // A payment: its phases and legal moves. And the ledger: the payments that are not done, with their indexes. On a job's way: pay, until the end.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { OrderedPool } from "./pools.ts";
 
 /** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
@@ -19,7 +20,7 @@ export type PaymentFacts = {
 };
 
 /**
- * The phase of a payment. Money moves between `settling` and `settled` and nowhere else.
+ * The phase of a payment. The facilitator is asked to settle only in `settling`. If its answer is lost or unclear, the money may move later too, in a phase of doubt.
  * `reserved → held → settling → settled → spent`, with other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
  * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: its amount is in the payer's
  * balance). A payment whose job is paid from a balance is `covered`, and nothing of its own money moves. {@link MOVES} has every move from one to another. Times in ms since the epoch.
@@ -40,12 +41,12 @@ export type PaymentPhase =
   | { kind: "covered"; transaction: string; parts: readonly CreditPart[]; own: string | null }
   /** `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. */
   | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
-  /** `given_back`: its job was paid from the balance and failed. `transaction`: that of the oldest credit that paid. */
   | { kind: "void"; reason: "unused" | "refused" }
   /** It was unresolved, and the operator has found that no money moved. An assumption that was wrong still counts for its day. */
   | { kind: "void"; reason: "by_operator"; assumedAt?: number }
   /** The chain has shown that no money has moved to us and that none can move any more. */
   | { kind: "void"; reason: "by_chain"; proof: VoidProof; assumedAt?: number }
+  /** `given_back`: its job was paid from the balance and failed. `transaction`: that of the oldest credit that paid. */
   | { kind: "void"; reason: "paid_by_credit" | "given_back"; transaction?: string };
 
 /**

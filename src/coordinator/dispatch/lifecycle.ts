@@ -1,12 +1,14 @@
-// How a job waits, loses its worker and ends, what its worker does then, and what that counts for its key [JB11]. On a job's way: everything after a claim, except the result itself.
+// How a job waits, loses its worker and ends, and what its worker does then. On a job's way: everything after a claim, except the result itself.
 import type { FailureCause } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerJob, offerWorker } from "./claim.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
-import { closeAccount, owedPayment } from "./payment-moves.ts";
-import { afterCompletion, afterFailure, endWork, heal, mayDiffer, standBack, standingOf } from "./standing.ts";
-import { type DispatchState, type JobFacts, type KeyRecord, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
+import { blame } from "./key-records.ts";
+import { closePaymentOf, owedPayment } from "./payment-moves.ts";
+import { endWork, mayDiffer, standBack } from "./standing.ts";
+import { type DispatchState, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end after which a worker is one failure nearer to its rest. */
@@ -15,12 +17,12 @@ const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceede
 /** Releases the worker that a settling job keeps; the job goes on settling without it. */
 export function unhold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return;
-  const { key, conn, network } = job.phase.hold;
+  const { key, connId, network } = job.phase.hold;
   endWork(state, network, key);
   job.phase = { ...job.phase, hold: null };
   setTimer(state, job);
   const worker = state.workers.get(key);
-  if (worker === undefined || worker.conn !== conn || worker.jobId !== job.id) return;
+  if (worker === undefined || worker.connId !== connId || worker.jobId !== job.id) return;
   worker.jobId = null;
   indexWorker(state, worker);
   leaveIfDrained(state, worker, ctx);
@@ -191,7 +193,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceCo
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
   const holders = [...new Set(job.holders.map((held) => held.key))];
-  const paymentRef = closeAccount(state, job, outcome, ctx);
+  const paymentRef = closePaymentOf(state, job, outcome, ctx);
   const { rev, attempts } = job;
   const started = job.started || outcome.status === "completed";
   ctx.rows.push({ type: "ended", jobId: job.id, outcome, started, paymentRef, rev: rev + 1, attempts, holders, endedAt: ctx.now });
@@ -227,7 +229,7 @@ function endLease(state: DispatchState, job: LiveJob, cancelReason: string | nul
   const worker = state.workers.get(lease.key);
   if (worker === undefined || job.phase.kind !== "leased") return undefined;
   if (cancelReason !== null) {
-    ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
+    ctx.sends.push({ type: "cancel_attempt", connId: worker.connId, jobId: job.id, attempt: lease.attempt, reason: cancelReason });
   }
   worker.jobId = null;
   indexWorker(state, worker);
@@ -249,14 +251,14 @@ function countFailure(state: DispatchState, worker: Worker, ctx: ReduceContext):
 /** Closes the socket of a draining worker as soon as it holds no job [WS11]. */
 export function leaveIfDrained(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
-  ctx.sends.push({ type: "drained", conn: worker.conn });
+  ctx.sends.push({ type: "drained", connId: worker.connId });
   closeWorker(state, worker, CLOSE.normal, "drained", ctx);
 }
 
 /** Forgets a worker and closes its socket. The caller handles its lease. */
 export function closeWorker(state: DispatchState, worker: Worker, code: number, reason: string, ctx: ReduceContext): void {
   removeWorker(state, worker, ctx);
-  ctx.sends.push({ type: "close", conn: worker.conn, code, reason });
+  ctx.sends.push({ type: "close", connId: worker.connId, code, reason });
 }
 
 /** Handles the loss of a socket: the lease stays for the grace time, because the worker may come back [JB4]. */
@@ -269,42 +271,4 @@ export function orphan(state: DispatchState, worker: Worker, ctx: ReduceContext)
   setTimer(state, job);
   // The end of the grace time is saved, because the hub may lose its memory before.
   save(job, ctx);
-}
-
-/** Causes of a lost attempt that say nothing against the worker. An invalid receipt is blamed with its strike. */
-const BLAMELESS: readonly FailureCause[] = ["context_length_exceeded", "invalid_receipt"];
-
-/** Counts a lost attempt against the worker that has the lease of this job, and against its network. PRIVATE jobs are exempt. */
-function blame(state: DispatchState, job: LiveJob, cause: FailureCause, ctx: ReduceContext): void {
-  if (BLAMELESS.includes(cause) || job.privacyClass === "PRIVATE" || (job.phase.kind !== "leased" && job.phase.kind !== "orphaned")) return;
-  const { key, network } = job.phase.lease;
-  const worker = state.workers.get(key) ?? state.departed.get(key);
-  if (worker !== undefined) keepRecord(state, worker, afterFailure(worker.record, ctx.now), ctx);
-  if (network !== undefined) standBack(state, network, ctx.now);
-}
-
-/** Counts an invalid or foreign result against a worker, and against its network if it is on probation. `record` has the strike already [RC4]. */
-export function blameStrike(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
-  if (!worker.proven) standBack(state, worker.network, ctx.now);
-  keepRecord(state, worker, afterFailure(record, ctx.now), ctx);
-}
-
-/** Counts a verified completion for a worker and its network, and takes one strike off [RC4]. */
-export function praise(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext): void {
-  if (!worker.proven && job.privacyClass === "PUBLIC") heal(state, worker.network);
-  const record = afterCompletion(worker.record, job, worker.network);
-  keepRecord(state, worker, record.strikes === 0 ? record : { ...record, strikes: record.strikes - 1 }, ctx);
-}
-
-/** Gives a worker its new record and has it written. Without a signature anyone could have used the key, so there only strikes are written. */
-function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
-  const before = worker.record;
-  if (record === before) return;
-  worker.record = record;
-  if (worker.authenticated || record.strikes !== before.strikes || record.parks !== before.parks)
-    ctx.rows.push({ type: "record", key: worker.key, authenticated: worker.authenticated, record: { ...record } });
-  const proven = standingOf(record, worker.authenticated) === "proven";
-  if (proven === worker.proven) return;
-  worker.proven = proven;
-  if (state.workers.get(worker.key) === worker) indexWorker(state, worker);
 }

@@ -1,10 +1,10 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { checkMove, type CreditPart, creditsOf, dropPayment, indexPayment, mayGiveBack, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
 import { beginWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { isAnswerable, isEligible } from "./workers.ts";
+import { countsForNetwork, isEligible } from "./workers.ts";
 
 /** Moves a payment to its next phase and saves it. `from` is its step as it was saved, `none` for a new one. @throws {IllegalMove} */
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext, from = stepOf(payment)): void {
@@ -71,7 +71,7 @@ export function awaitsTurn(state: DispatchState, job: LiveJob): boolean {
  * Closes the payment of a job that has ended [PY7, PY9].
  * @returns The reference of the settlement that the job has spent, for its receipt [PY10]; null if there is none, or if the facilitator did not name it.
  */
-export function closeAccount(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): string | null {
+export function closePaymentOf(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): string | null {
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
   if (payment?.jobId !== job.id) return null;
   const { phase } = payment;
@@ -175,10 +175,10 @@ function lend(state: DispatchState, key: string, amount: bigint, spent: bigint, 
 
 /** Keeps a worker for a job while its payment is settled. */
 export function hold(state: DispatchState, job: LiveJob, worker: Worker, payment: Payment, ctx: ReduceContext): void {
-  const { key, conn, network } = worker;
-  const isAnswered = isAnswerable(job, worker);
+  const { key, connId, network } = worker;
+  const isAnswered = countsForNetwork(job, worker);
   if (isAnswered) beginWork(state, network, key, ctx.now);
-  job.phase = { kind: "settling", hold: { key, conn, ...(isAnswered && { network }) }, holdDue: job.totalDue };
+  job.phase = { kind: "settling", hold: { key, connId, ...(isAnswered && { network }) }, holdDue: job.totalDue };
   setTimer(state, job);
   save(job, ctx);
   startSettling(state, payment, ctx);

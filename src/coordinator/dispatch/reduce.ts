@@ -1,5 +1,6 @@
 // The state machine of dispatch: takes every event and passes it to the file that handles it. On a job's way: from the commit to the end.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
@@ -41,8 +42,8 @@ import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, 
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
- * It never throws because of something that a worker or seeker sent. After each event no job waits while an idle worker is there that may take it and has
- * not tried it.
+ * It never throws because of something that a worker or seeker sent. After each event no job waits while an idle worker is there that may take it now: a worker
+ * that has tried it has to wait for the next tick, and a job that has lost an attempt may wait for a proven worker [JB11].
  */
 export function reduce(state: DispatchState, event: EventOf<"submit">, input: ReduceInput): Reduced<Submission>;
 export function reduce(state: DispatchState, event: EventOf<"reserve">, input: ReduceInput): Reduced<Reservation>;
@@ -54,41 +55,46 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   const sends: Reduced["sends"] = [];
   const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
-  if ("conn" in event && event.type !== "register" && !state.keyByConn.has(event.conn)) return { answer: null, rows, sends, settles };
+  if ("connId" in event && event.type !== "register" && !state.keyByConn.has(event.connId)) return { answer: null, rows, sends, settles };
   const entrusts = event.type === "submit" && event.payment?.settles === true ? event.payment.key : null;
   const ctx: ReduceContext = { ...input, rows, sends, settles, entrusts };
   // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
-  const answer = take(state, event, ctx);
+  const answer = handle(state, event, ctx);
   admitArrived(state, ctx);
   armTicks(state, ctx.now);
   return { answer, rows, sends, settles };
 }
 
-function take(state: DispatchState, event: DispatchEvent, ctx: ReduceContext): Answer {
+/** Handles any event, and returns its answer; null for an event that has none. */
+function handle(state: DispatchState, event: DispatchEvent, ctx: ReduceContext): Answer {
   switch (event.type) {
     case "submit":
       return submit(state, event.job, event.payment, ctx);
     case "reserve":
       return reserve(state, event.payment, event.job, event.stored, ctx);
     case "complete": {
-      const worker = workerOn(state, event.conn);
+      const worker = workerOn(state, event.connId);
       return worker === undefined ? null : complete(state, worker, event, ctx);
     }
     case "order":
       return carryOutOrder(state, event, ctx);
     default:
-      apply(state, event, ctx);
+      handleWithoutAnswer(state, event, ctx);
       return null;
   }
 }
 
 /** The worker that is registered on this socket. */
-function workerOn(state: DispatchState, conn: string): Worker | undefined {
-  return state.workers.get(state.keyByConn.get(conn) ?? "");
+function workerOn(state: DispatchState, connId: string): Worker | undefined {
+  return state.workers.get(state.keyByConn.get(connId) ?? "");
 }
 
-function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" | "order" }>, ctx: ReduceContext): void {
+function handleWithoutAnswer(
+  state: DispatchState,
+  event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" | "order" }>,
+  ctx: ReduceContext,
+): void {
   switch (event.type) {
     case "release":
       return release(state, event.key, event.jobId, ctx);
@@ -118,7 +124,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
     case "time":
       return passTime(state, ctx);
   }
-  const worker = workerOn(state, event.conn);
+  const worker = workerOn(state, event.connId);
   if (worker === undefined) return;
   switch (event.type) {
     case "disconnect":
@@ -160,7 +166,7 @@ function apply(state: DispatchState, event: Exclude<DispatchEvent, { type: "subm
       // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker, ctx);
       if (job === undefined) return orphan(state, worker, ctx);
-      ctx.sends.push({ type: "completion_ack", conn: event.conn, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
+      ctx.sends.push({ type: "completion_ack", connId: event.connId, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
       return requeue(state, job, "output_too_large", null, ctx);
     }
     case "drain":
@@ -276,7 +282,7 @@ function jobHeldBy(state: DispatchState, worker: Worker, jobId: string, attempt:
 function started(state: DispatchState, worker: Worker, { type, jobId, attempt }: EventOf<"ack" | "progress">, ctx: ReduceContext): void {
   const job = jobHeldBy(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
-    ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId, attempt, reason: "not_assigned" });
+    ctx.sends.push({ type: "cancel_attempt", connId: worker.connId, jobId, attempt, reason: "not_assigned" });
     return;
   }
   job.started = true;
@@ -354,7 +360,7 @@ function tick(state: DispatchState, ctx: ReduceContext): void {
 /** Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. */
 function sweep(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {
-    if (ctx.now - ctx.lastSeen(worker.conn) < TIMING.silentClosed) continue;
+    if (ctx.now - ctx.lastSeen(worker.connId) < TIMING.silentClosed) continue;
     closeWorker(state, worker, CLOSE.silent, "silent", ctx);
     const job = state.jobs.get(worker.jobId ?? "");
     if (job !== undefined) requeue(state, job, "worker_lost", null, ctx);

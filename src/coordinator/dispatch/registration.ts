@@ -1,5 +1,5 @@
 // Registers a worker, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives the worker its lease back.
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { offerWorker } from "./claim.ts";
 import { type EventOf, type ReduceContext, save } from "./events.ts";
@@ -23,7 +23,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   const offer = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
   const worker: Worker = {
     key: event.key,
-    conn: event.conn,
+    connId: event.connId,
     ...offer,
     ...poolsOf(offer),
     acks: event.acks,
@@ -46,7 +46,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   state.departed.delete(worker.key);
   state.workers.set(worker.key, worker);
   if (!worker.proven) enterProbation(state, worker, event.lastUsedAt, ctx.now);
-  state.keyByConn.set(worker.conn, worker.key);
+  state.keyByConn.set(worker.connId, worker.key);
   resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);
   leaveIfDrained(state, worker, ctx);
@@ -62,10 +62,10 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
   for (const entry of listed ?? []) {
     const job = state.jobs.get(entry.jobId);
     // The list may name a job twice; the attempt that has just moved must not be cancelled.
-    if (job?.phase.kind === "leased" && job.phase.conn === worker.conn && job.phase.lease.attempt === entry.attempt) continue;
+    if (job?.phase.kind === "leased" && job.phase.connId === worker.connId && job.phase.lease.attempt === entry.attempt) continue;
     if (job !== undefined && worker.jobId === null && mayHold(job, worker) && canRebind(job, worker, entry.attempt, leased))
       rebind(state, job, worker, true, ctx);
-    else ctx.sends.push({ type: "cancel_attempt", conn: worker.conn, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
+    else ctx.sends.push({ type: "cancel_attempt", connId: worker.connId, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }
   if (leased === undefined || leased.phase.kind !== "orphaned") return;
   if (listed === undefined && mayHold(leased, worker)) rebind(state, leased, worker, false, ctx);
@@ -113,7 +113,7 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   const started = listed && !lease.acked;
   if (started) lease.acked = true;
   const ackDue = worker.acks && !lease.acked ? ctx.now + TIMING.ack : null;
-  job.phase = { kind: "leased", lease, conn: worker.conn, ackDue, executeDue };
+  job.phase = { kind: "leased", lease, connId: worker.connId, ackDue, executeDue };
   state.leases.set(worker.key, job.id);
   worker.jobId = job.id;
   setTimer(state, job);

@@ -1,6 +1,6 @@
 // What a settlement becomes: the outcome of a settle call, the chain's word, the operator's order, and payment timers. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
 import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
@@ -184,7 +184,7 @@ function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, 
 function holding(state: DispatchState, job: LiveJob): Worker | undefined {
   if (job.phase.kind !== "settling" || job.phase.hold === null) return undefined;
   const worker = state.workers.get(job.phase.hold.key);
-  return worker?.conn === job.phase.hold.conn && worker.jobId === job.id ? worker : undefined;
+  return worker?.connId === job.phase.hold.connId && worker.jobId === job.id ? worker : undefined;
 }
 
 /** Handles the payments that are due: drops old reservations, and asks again about unknown outcomes. */

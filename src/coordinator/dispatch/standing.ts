@@ -1,6 +1,7 @@
 // The standing of worker keys, proven or on probation, and the turns of the networks on probation [JB11]. On a job's way: claim, and the end of an attempt.
 import type { PrivacyClass } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { OrderedPool, type PoolName } from "./pools.ts";
 import type { DispatchState, KeyRecord, Network, Worker } from "./state.ts";
 import type { Turns } from "./turns.ts";

@@ -1,6 +1,6 @@
 // The state of dispatch: jobs, workers, payments, the indexes over them, and when each job is due. On a job's way: where a job is while it lives.
 import type { FailureCause, JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { KnownModels } from "./known-models.ts";
 import type { Ledger } from "./ledger.ts";
@@ -59,8 +59,8 @@ export type Denial = { key: string; network: string; proven: boolean };
 export type Phase =
   | { kind: "waiting"; claimDue: number }
   /** A worker was claimed, and the payment is being settled; `hold` is null if that takes too long. Its public status is `pending` [PY7, PY8]. */
-  | { kind: "settling"; hold: { key: string; conn: string; network?: string } | null; holdDue: number }
-  | { kind: "leased"; lease: Lease; conn: string; ackDue: number | null; executeDue: number }
+  | { kind: "settling"; hold: { key: string; connId: string; network?: string } | null; holdDue: number }
+  | { kind: "leased"; lease: Lease; connId: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
 
 /** A job that has not ended. */
@@ -103,7 +103,7 @@ export type LiveJob = JobFacts & {
 /** A registered worker with a live socket. */
 export type Worker = {
   key: string;
-  conn: string;
+  connId: string;
   capabilities: ReadonlySet<JobType>;
   tier: Tier;
   /** The models that it offers, in lower case, as far as it has places for them [JB10]. */

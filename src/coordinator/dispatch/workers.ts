@@ -1,5 +1,5 @@
 // Which worker may take which job, and the indexes over workers and waiting jobs. On a job's way: the claim uses it.
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { type BasePool, OrderedPool, placeIn, type PoolName, type Pools } from "./pools.ts";
@@ -151,7 +151,7 @@ function hasUntried(state: DispatchState, job: Wanted, keys: ReadonlySet<string>
 }
 
 /** True if the worker's network answers for it while it has this job: it is on probation, and the job is PUBLIC [JB11]. */
-export function isAnswerable(job: Pick<JobFacts, "privacyClass">, worker: Worker): boolean {
+export function countsForNetwork(job: Pick<JobFacts, "privacyClass">, worker: Worker): boolean {
   return !worker.proven && job.privacyClass === "PUBLIC";
 }
 
@@ -167,7 +167,7 @@ export function isIdle(worker: Worker): boolean {
 
 /** True if a worker has been silent for so long that it gets no job [WS6]. */
 export function isSilent(worker: Worker, ctx: ReduceContext): boolean {
-  return ctx.now - ctx.lastSeen(worker.conn) > TIMING.silentUnclaimable;
+  return ctx.now - ctx.lastSeen(worker.connId) > TIMING.silentUnclaimable;
 }
 
 /** Updates the indexes for this worker; call it after every change of the worker. */
@@ -215,7 +215,7 @@ export function removeWorker(state: DispatchState, worker: Worker, ctx: ReduceCo
   state.resting.delete(worker.key);
   state.silent.delete(worker.key);
   state.workers.delete(worker.key);
-  state.keyByConn.delete(worker.conn);
+  state.keyByConn.delete(worker.connId);
 }
 
 /** A job's place in the queue, smallest first. CHEAP comes a fixed time after FAST, so it always gets its turn [JB3]. */

@@ -2,8 +2,7 @@
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, OrderOutcome, Payment, RowChange, Send } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
-import type { CheckedCompletion } from "./completion-check.ts";
-import { explained, type ExplainedRefusal } from "./job-answers.ts";
+import { type CheckedCompletion, explained, type ExplainedRefusal } from "./completion-check.ts";
 import type { PaymentTexts } from "./ledger-store.ts";
 import type { Origin } from "./storage-room.ts";
 
@@ -12,8 +11,8 @@ export type SideData = { payload?: string; origin?: Origin; completion?: Checked
 /** A message for a socket, or its close. */
 export type OutgoingMessage =
   | Exclude<Send, { type: "completion_ack" }>
-  | { type: "completion_ack"; conn: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
-  | { type: "frame"; conn: string; frame: CoordinatorFrame };
+  | { type: "completion_ack"; connId: string; jobId: string; answer: { status: "accepted" } | ExplainedRefusal }
+  | { type: "frame"; connId: string; frame: CoordinatorFrame };
 /** An idempotency key with the job that it stands for [API5]. */
 export type Idempotent = { userId: string; key: string; fingerprint: string; jobId: string };
 

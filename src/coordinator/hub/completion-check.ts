@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { type JobType, type Receipt, ReceiptFields, type TaskType } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { isJsonObject, isoTime, isWellFormedJson, parseIsoTime, utf8Length } from "../../protocol/text.ts";
-import type { JobComplete } from "../../protocol/worker-messages.ts";
+import type { CompletionRefusal, JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
 import { receiptText, sameHash } from "../../receipt/receipt.ts";
 import type { Verdict } from "../dispatch/index.ts";
@@ -42,6 +43,24 @@ export function checkCompletion(frame: JobComplete, key: string, now: number, jo
   const error = errorOf(frame.output);
   if (error !== null) return { verdict: "worker_error", ...read, ...workerMessage(error) };
   return { verdict: fault === null ? "valid" : "invalid_receipt", ...read };
+}
+
+/** A rejection with a message for the owner of the worker [WS10]. */
+export type ExplainedRefusal = { status: "rejected"; error: CompletionRefusal; message: string };
+
+/** The messages of rejections that do not name a fault of the result. */
+const REASONS: Record<CompletionRefusal, string> = {
+  not_assigned: "this key never held the job",
+  unknown_job: "no job has this id",
+  already_terminal: "the job has ended",
+  invalid_receipt: "the receipt is not valid",
+  output_too_large: `the output is too large: at most ${LIMITS.outputBytes} bytes as JSON text are allowed`,
+};
+
+/** Adds the message to a rejection: the check that failed, if there is one. */
+export function explained({ error }: { status: "rejected"; error: CompletionRefusal }, fault: string | null): ExplainedRefusal {
+  const isOfContent = error === "invalid_receipt" || error === "output_too_large";
+  return { status: "rejected", error, message: (isOfContent ? fault : null) ?? REASONS[error] };
 }
 
 /** Invisible characters that could change the line they are in: control characters, and those that change the direction of text. */

@@ -1,5 +1,5 @@
 // Runs the dispatch core: each event at once in memory, then one transaction and the frames at the end of the turn. On a job's way: every step in the hub.
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
@@ -135,7 +135,7 @@ export class Dispatcher {
       const capabilities = new Set(worker.capabilities);
       this.apply({
         type: "register",
-        conn: conn.attachment.conn,
+        connId: conn.id,
         ...{ key, capabilities, tier, models: foldedModels(worker.models), chats, acks, context },
         network: wideNetworkOf(conn.attachment.client),
         authenticated,
@@ -164,13 +164,13 @@ export class Dispatcher {
     const changes = this.#reduce(event);
     const { answer, rows, sends, settles } = changes;
     if (rows.length + sends.length + settles.length > 0) this.#openBatch().add(changes, side);
-    for (const send of sends) if (send.type === "close") this.#sockets.leave(send.conn);
+    for (const send of sends) if (send.type === "close") this.#sockets.leave(send.connId);
     return answer;
   }
 
   #reduce(event: DispatchEvent): Reduced {
     try {
-      return reduce(this.#state, event, { now: this.#clock(), lastSeen: (conn) => this.#sockets.lastSeen(conn) });
+      return reduce(this.#state, event, { now: this.#clock(), lastSeen: (connId) => this.#sockets.lastSeen(connId) });
     } catch (error) {
       if (!(error instanceof IllegalMove)) throw error;
       const isQuarantined = this.#quarantine(error);
@@ -209,18 +209,18 @@ export class Dispatcher {
     batch.done.reject(error);
     // A worker that gets no answer to its registration would go on with a job that another worker may get. So it must reconnect.
     for (const message of batch.outgoing)
-      if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.conn, CLOSE.restart, "try again");
+      if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.connId, CLOSE.restart, "try again");
   }
 
   /** Sends a frame at the end of this turn, after all messages before it. */
-  send(conn: string, frame: CoordinatorFrame): void {
-    this.#openBatch().outgoing.push({ type: "frame", conn, frame });
+  send(connId: string, frame: CoordinatorFrame): void {
+    this.#openBatch().outgoing.push({ type: "frame", connId, frame });
   }
 
   /** Closes a socket at the end of this turn, after all messages before it. */
-  close(conn: string, code: number, reason: string): void {
-    this.#sockets.leave(conn);
-    this.#openBatch().outgoing.push({ type: "close", conn, code, reason });
+  close(connId: string, code: number, reason: string): void {
+    this.#sockets.leave(connId);
+    this.#openBatch().outgoing.push({ type: "close", connId, code, reason });
   }
 
   /** Stores an idempotency key with the job that it stands for. */
@@ -272,7 +272,7 @@ export class Dispatcher {
       return;
     }
     this.#pace.written(batch.rows);
-    const lost = batch.outgoing.filter((message) => !this.#tryDeliver(message, batch)).map((message) => message.conn);
+    const lost = batch.outgoing.filter((message) => !this.#tryDeliver(message, batch)).map((message) => message.connId);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
       for (const [id, row] of stored) changed.set(id, bytesOf(row));
@@ -284,7 +284,7 @@ export class Dispatcher {
     batch.done.resolve();
     for (const { jobId, asset, amount } of batch.credits) logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
     for (const key of batch.settles) this.#events.settle(key);
-    for (const conn of lost) this.apply({ type: "disconnect", conn });
+    for (const connId of lost) this.apply({ type: "disconnect", connId });
   }
 
   /** The open rows of the ledger, without reservations: their requests have failed, and the same payments can come again at once. */
@@ -356,7 +356,7 @@ export class Dispatcher {
       return this.#deliver(message, batch);
     } catch (error) {
       logError("delivery_failed", errorFacts(error));
-      this.#sockets.close(message.conn, CLOSE.restart, "try again");
+      this.#sockets.close(message.connId, CLOSE.restart, "try again");
       return false;
     }
   }
@@ -365,19 +365,19 @@ export class Dispatcher {
   #deliver(message: OutgoingMessage, batch: Batch): boolean {
     switch (message.type) {
       case "frame":
-        return this.#sockets.send(message.conn, message.frame);
+        return this.#sockets.send(message.connId, message.frame);
       case "assign":
         return this.#assign(message, batch.fresh.get(message.jobId)?.payload);
       case "cancel_attempt":
-        return this.#sockets.send(message.conn, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
+        return this.#sockets.send(message.connId, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
       case "completion_ack":
-        return this.#sockets.send(message.conn, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
+        return this.#sockets.send(message.connId, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
       case "drained":
-        return this.#sockets.send(message.conn, { type: "drained" });
+        return this.#sockets.send(message.connId, { type: "drained" });
       case "parked":
-        return this.#sockets.send(message.conn, parkedFrame(message.ms));
+        return this.#sockets.send(message.connId, parkedFrame(message.ms));
       case "close":
-        this.#sockets.close(message.conn, message.code, message.reason);
+        this.#sockets.close(message.connId, message.code, message.reason);
         return true;
       default:
         return message satisfies never;
@@ -391,8 +391,8 @@ export class Dispatcher {
     const { policy, privacyClass } = job;
     const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });
     const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: message.attempt, deadline: isoTime(message.deadline) });
-    this.#sockets.used(message.conn, this.#clock());
+    this.#sockets.used(message.connId, this.#clock());
     // The payload is inserted as the stored text, so it stays as the client sent it [WS8].
-    return this.#sockets.send(message.conn, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
+    return this.#sockets.send(message.connId, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
 }

@@ -1,4 +1,4 @@
-// The hub's SQLite: its schema, and the rows of jobs until D1 has their end, of idempotency keys and of known models. On a job's way: store, and every change until D1 has it.
+// The hub's SQLite: the rows of jobs until D1 has their end, of idempotency keys and of known models. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -8,88 +8,8 @@ import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { UserJob } from "./rpc.ts";
+import { takeSteps } from "./schema.ts";
 import type { Origin } from "./storage-room.ts";
-
-/**
- * The journal's schema, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
- * that another file makes (CancelTokens).
- */
-const STEPS = [
-  `
-CREATE TABLE IF NOT EXISTS jobs (
-  id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
-  payload TEXT NOT NULL, payload_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL,
-  rev INTEGER NOT NULL, status TEXT NOT NULL, attempt INTEGER NOT NULL, provider_pubkey TEXT, holders TEXT NOT NULL,
-  snapshot TEXT, result TEXT, receipt TEXT, completed_at INTEGER, ended_at INTEGER, synced_rev INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS idempotency (
-  user_id TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, job_id TEXT NOT NULL, created_at INTEGER NOT NULL,
-  PRIMARY KEY (user_id, key)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS idempotency_created ON idempotency (created_at);
-CREATE TABLE IF NOT EXISTS keys (
-  key TEXT PRIMARY KEY, authenticated_at INTEGER, last_seen INTEGER NOT NULL,
-  strikes INTEGER NOT NULL DEFAULT 0, parks INTEGER NOT NULL DEFAULT 0, parked_until INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS keys_last_seen ON keys (last_seen);
-`,
-  "ALTER TABLE keys ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0",
-  `
-CREATE TABLE IF NOT EXISTS payments (
-  key TEXT PRIMARY KEY, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, amount TEXT NOT NULL, expires_at INTEGER NOT NULL,
-  job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL, updated_at INTEGER NOT NULL,
-  payload TEXT, requirements TEXT, response TEXT
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS payments_job ON payments (job_id);
-CREATE INDEX IF NOT EXISTS payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
-ALTER TABLE payments ADD COLUMN asset TEXT NOT NULL DEFAULT '';
-ALTER TABLE payments ADD COLUMN rev INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE payments ADD COLUMN copied_rev INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
-`,
-  `
-CREATE TABLE IF NOT EXISTS code_claims (id TEXT PRIMARY KEY, client TEXT NOT NULL, began_at INTEGER NOT NULL, failed INTEGER NOT NULL) WITHOUT ROWID;
-DELETE FROM keys WHERE authenticated_at IS NULL AND strikes = 0 AND parks = 0;
-`,
-  "ALTER TABLE jobs ADD COLUMN task_type TEXT",
-  `
-ALTER TABLE keys ADD COLUMN completed INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE keys ADD COLUMN users TEXT NOT NULL DEFAULT '';
-ALTER TABLE keys ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE keys ADD COLUMN failed_at INTEGER NOT NULL DEFAULT 0;
-`,
-  `
-ALTER TABLE code_claims ADD COLUMN block TEXT NOT NULL DEFAULT '';
-ALTER TABLE code_claims ADD COLUMN signed_by TEXT;
-ALTER TABLE code_claims ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;
-`,
-  "ALTER TABLE payments ADD COLUMN lost_answer INTEGER NOT NULL DEFAULT 0",
-  `
-ALTER TABLE jobs ADD COLUMN client TEXT NOT NULL DEFAULT '';
-ALTER TABLE jobs ADD COLUMN payer TEXT NOT NULL DEFAULT '';
-CREATE TABLE IF NOT EXISTS stored_bytes (name TEXT PRIMARY KEY, counts BLOB NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS stored_bytes_updated ON stored_bytes (updated_at);
-`,
-  // The keys of an earlier hub are kept for as long as it promised.
-  `
-ALTER TABLE keys ADD COLUMN has_completed INTEGER NOT NULL DEFAULT 0;
-UPDATE keys SET has_completed = 1;
-CREATE INDEX IF NOT EXISTS keys_new ON keys (last_seen) WHERE has_completed = 0;
-CREATE INDEX IF NOT EXISTS code_claims_began ON code_claims (began_at);
-`,
-  "CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, left_at INTEGER) WITHOUT ROWID",
-  `
-ALTER TABLE payments ADD COLUMN credit TEXT;
-ALTER TABLE payments ADD COLUMN streamed_at INTEGER;
-`,
-  `
-CREATE TABLE IF NOT EXISTS payment_orders (id TEXT PRIMARY KEY, outcome TEXT NOT NULL, done_at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS payment_orders_done ON payment_orders (done_at);
-CREATE INDEX IF NOT EXISTS payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
-`,
-  "ALTER TABLE payments ADD COLUMN block INTEGER",
-  "CREATE INDEX IF NOT EXISTS keys_signed ON keys (last_seen) WHERE has_completed = 0 AND authenticated_at IS NOT NULL",
-];
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
 const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
@@ -111,7 +31,7 @@ export class Journal {
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.#storage.transactionSync(() => this.#migrate());
+    storage.transactionSync(() => takeSteps(storage.sql));
   }
 
   /** Runs `write` as one transaction: all of its changes become durable, or none. */
@@ -301,27 +221,6 @@ export class Journal {
     this.#payloads.delete(id);
     this.#payloadChars -= payload?.length ?? 0;
     return payload;
-  }
-
-  #migrate(): void {
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
-    const done = this.#sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
-    // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not take its steps twice.
-    if (Number.isInteger(done) && done >= STEPS.length) return;
-    for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) this.#take(step);
-    this.#sql.exec("DELETE FROM version");
-    this.#sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
-  }
-
-  /** Takes a step, one statement at a time. If the version was lost, a step may come twice: that must not keep the hub from starting. */
-  #take(step: string): void {
-    for (const statement of step.split(";").filter((text) => text.trim() !== "")) {
-      try {
-        this.#sql.exec(statement);
-      } catch (error) {
-        if (!(error instanceof Error && /duplicate column name|already exists/.test(error.message))) throw error;
-      }
-    }
   }
 
   #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, origin: Origin, status: JobStatus, snapshot: string | null): void {

@@ -1,5 +1,6 @@
 // Counts the claims of pairing codes and decides which may go on. Beside a job's way: a pairing comes before a PRIVATE job.
-import { LIMITS, MINUTE, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { MINUTE, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { blockOf } from "../rates.ts";
 

@@ -1,6 +1,6 @@
 // Decides who may be a worker: keys, signatures, parking, tier. Beside a job's way: a worker registers before it gets jobs.
 import { JobType } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { keptModels } from "../../protocol/models.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../protocol/worker-messages.ts";
@@ -76,7 +76,7 @@ export class Registration {
     this.#acknowledge(conn, registered);
     this.#dispatcher.apply({
       type: "register",
-      conn: conn.attachment.conn,
+      connId: conn.id,
       key,
       capabilities: new Set(registered.capabilities),
       tier,
@@ -95,8 +95,8 @@ export class Registration {
 
   /** Refuses a registration and closes the socket [WS4]. If it has a worker from an earlier register frame, that worker is disconnected. */
   refuse(conn: Conn, error: RegisterRefusal, retryAfter?: number): void {
-    const id = conn.attachment.conn;
-    this.#dispatcher.apply({ type: "disconnect", conn: id });
+    const { id } = conn;
+    this.#dispatcher.apply({ type: "disconnect", connId: id });
     this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
     this.#dispatcher.close(id, CLOSE_OF[error], error);
   }
@@ -120,11 +120,11 @@ export class Registration {
   /** True if a socket of this key has sent something recently, heartbeats that the platform answered included. */
   #isAlive(key: string): boolean {
     const older = this.#dispatcher.state.workers.get(key);
-    return older !== undefined && this.#clock() - this.#sockets.lastSeen(older.conn) <= TIMING.alive;
+    return older !== undefined && this.#clock() - this.#sockets.lastSeen(older.connId) <= TIMING.alive;
   }
 
   #update(conn: Conn, worker: Registered, frame: Register): void {
-    const id = conn.attachment.conn;
+    const { id } = conn;
     if (frame.provider_pubkey !== worker.key) {
       this.#dispatcher.send(id, { type: "error", code: "already_registered", message: "this socket is registered with another key" });
       return;
@@ -136,11 +136,11 @@ export class Registration {
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
     const { context } = updated;
-    this.#dispatcher.apply({ type: "update", conn: id, capabilities: new Set(capabilities), models: foldedModels(updated.models), chats, acks, context });
+    this.#dispatcher.apply({ type: "update", connId: id, capabilities: new Set(capabilities), models: foldedModels(updated.models), chats, acks, context });
   }
 
   #acknowledge(conn: Conn, worker: Registered): void {
-    this.#dispatcher.send(conn.attachment.conn, {
+    this.#dispatcher.send(conn.id, {
       type: "register_ack",
       status: "ok",
       worker_id: worker.id,

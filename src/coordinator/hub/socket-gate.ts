@@ -1,5 +1,6 @@
 // Decides which sockets may connect, how long they may stay unregistered, and how much each may send. Beside a job's way: before a worker registers.
-import { LIMITS, RETRY_AFTER, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { RETRY_AFTER, TIMING } from "../../protocol/times.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
@@ -46,7 +47,7 @@ export class SocketGate {
     // A local coordinator answers to several names of its machine, and the worker signs the one that it dialled.
     const host = local || publicHost === null ? new URL(request.url).host : publicHost;
     const conn = this.#sockets.accept(near, { conn: crypto.randomUUID(), nonce, host, client, openedAt: now, seenAt: now, worker: null });
-    this.#sockets.send(conn.attachment.conn, { type: "challenge", nonce, network, host });
+    this.#sockets.send(conn.id, { type: "challenge", nonce, network, host });
     return new Response(null, { status: 101, webSocket: far });
   }
 
@@ -83,13 +84,13 @@ export class SocketGate {
       const taken = take(budget, now);
       if (taken.kind === "pass") continue;
       if (taken.kind === "flood") {
-        this.#dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
-        this.#dispatcher.close(conn.attachment.conn, CLOSE.silent, "flooding");
+        this.#dispatcher.apply({ type: "disconnect", connId: conn.id });
+        this.#dispatcher.close(conn.id, CLOSE.silent, "flooding");
       } else if (taken.nth <= this.#settings.rates.messageBurst && isAnswered()) {
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         const from = budget === conn.budgets[0] ? "" : " from one address";
         const message = `more ${taken.of} than ${budget.flows[taken.of].perSecond} a second${from}; this one was not read`;
-        this.#dispatcher.send(conn.attachment.conn, { type: "error", code: "rate_limited", message });
+        this.#dispatcher.send(conn.id, { type: "error", code: "rate_limited", message });
       }
       return false;
     }
@@ -131,7 +132,7 @@ export class SocketGate {
     const before = this.#clock() - TIMING.register;
     for (const conn of [...this.#sockets.unregistered()]) {
       if (conn.attachment.openedAt > before) return;
-      this.#sockets.close(conn.attachment.conn, CLOSE.silent, "not registered in time");
+      this.#sockets.close(conn.id, CLOSE.silent, "not registered in time");
     }
   }
 
@@ -156,7 +157,7 @@ export class SocketGate {
     const hasMore = greediest.length > own.length + 1;
     const oldest = (hasMore ? greediest : own)[0];
     if (oldest === undefined || (!hasMore && now - oldest.attachment.openedAt < TIMING.unregisteredSafe)) return false;
-    this.#sockets.close(oldest.attachment.conn, CLOSE.silent, "made room for another");
+    this.#sockets.close(oldest.id, CLOSE.silent, "made room for another");
     return true;
   }
 }

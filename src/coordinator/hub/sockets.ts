@@ -1,7 +1,8 @@
 // The worker sockets of the hub and their attachments, which survive the loss of memory. On a job's way: assign and complete go through them.
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Announcing } from "../../protocol/models.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
@@ -10,6 +11,7 @@ import { TUNING } from "../tuning.ts";
 
 /** The identity of a socket. It survives the loss of the hub's memory, so it holds all that the socket needs to go on. Times in ms. */
 const Attachment = z.object({
+  /** The id of the connection. */
   conn: z.string(),
   /** Nonce and host of the challenge; a registration is signed over both. */
   nonce: z.string(),
@@ -51,6 +53,7 @@ export function foldedModels(models: string): string[] {
 
 /** One open worker socket. */
 export type Conn = {
+  readonly id: string;
   ws: WebSocket;
   attachment: Attachment;
   seenAt: number;
@@ -109,7 +112,7 @@ function asOf(now: number, attachment: Attachment): Attachment {
 /** A socket of which nothing is known but its attachment. */
 function connOf(ws: WebSocket, attachment: Attachment): Conn {
   return {
-    ...{ ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, budgets: null },
+    ...{ id: attachment.conn, ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, budgets: null },
     ...{ spared: null, foreignResults: 0, registering: false, leaving: false },
   };
 }
@@ -207,7 +210,7 @@ export class Sockets {
   ended(ws: WebSocket): Conn | undefined {
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
     if (conn === undefined) return undefined;
-    if (this.#closed.delete(conn.attachment.conn)) {
+    if (this.#closed.delete(conn.id)) {
       this.#lingering.give(wideNetworkOf(conn.attachment.client));
       this.noteRead(conn);
       return undefined;
@@ -219,7 +222,7 @@ export class Sockets {
 
   /** True if the hub still has this socket and will not close it in this turn. */
   isHere(conn: Conn): boolean {
-    return this.#conns.get(conn.attachment.conn) === conn && !conn.leaving;
+    return this.#conns.get(conn.id) === conn && !conn.leaving;
   }
 
   get(id: string): Conn | undefined {
@@ -340,7 +343,7 @@ export class Sockets {
 
   #remove(conn: Conn): boolean {
     this.#registered(conn);
-    const wasOpen = this.#conns.delete(conn.attachment.conn);
+    const wasOpen = this.#conns.delete(conn.id);
     if (wasOpen) this.#open.give(wideNetworkOf(conn.attachment.client));
     return wasOpen;
   }
@@ -348,22 +351,22 @@ export class Sockets {
   /** Counts a closed socket until its connection has ended. What it has not read stays in its client's share. */
   #linger(conn: Conn): void {
     this.#bySocket.set(conn.ws, conn);
-    this.#closed.set(conn.attachment.conn, conn);
+    this.#closed.set(conn.id, conn);
     this.#lingering.add(wideNetworkOf(conn.attachment.client));
   }
 
   /** The socket is not an unregistered one any more. */
-  #registered({ attachment }: Conn): void {
-    if (this.#unregistered.delete(attachment.conn)) this.#unregisteredShare.give(this.#ownerOf(attachment.client));
+  #registered({ id, attachment }: Conn): void {
+    if (this.#unregistered.delete(id)) this.#unregisteredShare.give(this.#ownerOf(attachment.client));
   }
 
   #keep(ws: WebSocket, attachment: Attachment): Conn {
     const conn = connOf(ws, attachment);
-    this.#conns.set(attachment.conn, conn);
+    this.#conns.set(conn.id, conn);
     this.#open.add(wideNetworkOf(attachment.client));
     this.#bySocket.set(ws, conn);
     if (attachment.worker !== null) return conn;
-    this.#unregistered.set(attachment.conn, conn);
+    this.#unregistered.set(conn.id, conn);
     this.#unregisteredShare.add(this.#ownerOf(attachment.client));
     return conn;
   }

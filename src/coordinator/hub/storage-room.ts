@@ -1,5 +1,6 @@
 // Bounds what is stored: in all, and per client, payer and day. On a job's way: commit asks it before anything is stored or paid, the end of a job counts.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { logError, logWarning } from "../log.ts";
 import { shareOwner, SlidingSum } from "../rates.ts";

@@ -1,5 +1,6 @@
 // The event streams of jobs: who reads which job, and what the readers get. On a job's way: beside poll, while the job runs.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { FairShare, type LiveJob, statusOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -55,9 +56,9 @@ export class EventStreams {
   }
 
   /** Adds text from a worker's socket. It counts if this socket has the job in this attempt [WS9, WS12]. */
-  progress(conn: string, frame: JobProgress): void {
+  progress(connId: string, frame: JobProgress): void {
     const job = this.#dispatcher.state.jobs.get(frame.job_id);
-    if (job?.phase.kind !== "leased" || job.phase.conn !== conn || job.phase.lease.attempt !== frame.attempt) return;
+    if (job?.phase.kind !== "leased" || job.phase.connId !== connId || job.phase.lease.attempt !== frame.attempt) return;
     this.#change(job.id, this.#logOf(job), (log) => {
       // That the job runs is what the worker says, so it may be told before it is durable.
       log.see(viewOf(job));

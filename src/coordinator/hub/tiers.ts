@@ -1,5 +1,6 @@
 // Reads the stake tiers of workers at registration and again in the sweep. Beside a job's way: a claim uses the tier that was read last, and never waits for one.
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { StakeSettings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
@@ -108,7 +109,7 @@ export class Tiers {
     if (worker?.id !== asked.id || !this.#sockets.isHere(conn)) return;
     this.#sockets.identify(conn, { ...worker, ...read });
     if (worker.tier === read.tier) return;
-    this.#dispatcher.send(conn.attachment.conn, { type: "tier", tier: read.tier });
+    this.#dispatcher.send(conn.id, { type: "tier", tier: read.tier });
     this.#dispatcher.apply({ type: "tier", key: worker.key, tier: read.tier });
   }
 }

@@ -15,8 +15,9 @@ import { shareOwner } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { answerEndedCompletion, LateResults } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
+import { answerEndedCompletion, LateResults } from "./late-results.ts";
+import type { ReadPause } from "./read-pause.ts";
 import type { Registration } from "./registration.ts";
 import type { SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -48,7 +49,7 @@ export class WorkerFrames {
   async read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
     const { sockets, dispatcher, gate, pause, registration, clock } = this.#parts;
     sockets.heard(conn, clock());
-    dispatcher.apply({ type: "heard", conn: conn.attachment.conn });
+    dispatcher.apply({ type: "heard", connId: conn.id });
     const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
     if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return pause.take();
@@ -74,35 +75,35 @@ export class WorkerFrames {
   /** Closes a socket because of what it sent; its worker, if it has one, is disconnected. */
   drop(conn: Conn, code: number, reason: string): void {
     const { dispatcher } = this.#parts;
-    dispatcher.apply({ type: "disconnect", conn: conn.attachment.conn });
-    dispatcher.close(conn.attachment.conn, code, reason);
+    dispatcher.apply({ type: "disconnect", connId: conn.id });
+    dispatcher.close(conn.id, code, reason);
   }
 
   /** Handles a frame of a registered worker; `text` is what it was parsed from. */
   #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>, text: string): void {
     const { dispatcher, sockets, streams } = this.#parts;
-    const id = conn.attachment.conn;
+    const { id } = conn;
     switch (frame.type) {
       case "heartbeat":
         if (sockets.mayOffer(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
         return;
       case "job_ack":
         this.#noteReading(conn, frame.job_id);
-        return void dispatcher.apply({ type: "ack", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+        return void dispatcher.apply({ type: "ack", connId: id, jobId: frame.job_id, attempt: frame.attempt });
       case "job_progress":
         this.#noteReading(conn, frame.job_id);
-        dispatcher.apply({ type: "progress", conn: id, jobId: frame.job_id, attempt: frame.attempt });
+        dispatcher.apply({ type: "progress", connId: id, jobId: frame.job_id, attempt: frame.attempt });
         return streams.progress(id, frame);
       case "job_failed":
         return void dispatcher.apply({
-          ...{ type: "failed", conn: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable },
+          ...{ type: "failed", connId: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable },
           ...{ cause: WorkerFailure.parse(frame.error), ...workerMessage(frame.message) },
         });
       case "job_reject":
-        return void dispatcher.apply({ type: "reject", conn: id, jobId: frame.job_id, tooLong: frame.reason === "context_length_exceeded" });
+        return void dispatcher.apply({ type: "reject", connId: id, jobId: frame.job_id, tooLong: frame.reason === "context_length_exceeded" });
       case "drain":
         sockets.drain(conn);
-        return void dispatcher.apply({ type: "drain", conn: id });
+        return void dispatcher.apply({ type: "drain", connId: id });
       case "job_complete":
         return this.#complete(conn, frame, text);
       default:
@@ -124,7 +125,7 @@ export class WorkerFrames {
     const completion = checkCompletion(frame, key, clock(), expected);
     const { verdict, message } = completion;
     const said = message === undefined ? {} : { message };
-    dispatcher.apply({ type: "complete", conn: conn.attachment.conn, jobId, attempt: attempt ?? undefined, verdict, ...said }, { completion });
+    dispatcher.apply({ type: "complete", connId: conn.id, jobId, attempt: attempt ?? undefined, verdict, ...said }, { completion });
   }
 
   /** What this key has to do with a job: it holds or held a lease of it, it never did, or the job is not live and has to be looked up. */
@@ -152,7 +153,7 @@ export class WorkerFrames {
   /** Refuses a result of a live job that the key never held. The core counts a strike; it needs no verdict for that [WS12, RC4]. */
   #refuseForeign(conn: Conn, jobId: string): void {
     const { dispatcher } = this.#parts;
-    dispatcher.apply({ type: "complete", conn: conn.attachment.conn, jobId, attempt: undefined, verdict: "invalid_receipt" });
+    dispatcher.apply({ type: "complete", connId: conn.id, jobId, attempt: undefined, verdict: "invalid_receipt" });
     this.#countForeign(conn);
   }
 
@@ -167,9 +168,9 @@ export class WorkerFrames {
    * much memory [LM1].
    */
   #late(conn: Conn, jobId: string, text: string): void {
-    const { client, conn: id } = conn.attachment;
-    const owner = shareOwner(client, this.#parts.settings.rateLimits) ?? id;
-    this.#lateResults.add({ conn: id, owner, text }, () => this.#answerLate(conn, jobId, text));
+    const { client } = conn.attachment;
+    const owner = shareOwner(client, this.#parts.settings.rateLimits) ?? conn.id;
+    this.#lateResults.add({ connId: conn.id, owner, text }, () => this.#answerLate(conn, jobId, text));
   }
 
   async #answerLate(conn: Conn, jobId: string, text: string): Promise<void> {
@@ -183,7 +184,7 @@ export class WorkerFrames {
         return checkCompletion(parsed.frame, key, clock(), null);
       });
       if (answer === null) return this.#bad(conn, "bad_message", "not a job_complete");
-      dispatcher.send(conn.attachment.conn, { type: "job_complete_ack", job_id: jobId, ...answer });
+      dispatcher.send(conn.id, { type: "job_complete_ack", job_id: jobId, ...answer });
       if (answer.status === "rejected" && answer.error !== "already_terminal") this.#countForeign(conn);
       else conn.foreignResults = 0;
     } catch {
@@ -213,7 +214,7 @@ export class WorkerFrames {
   }
 
   #bad(conn: Conn, code: "bad_message" | "not_registered", message: string): void {
-    this.#parts.dispatcher.send(conn.attachment.conn, { type: "error", code, message });
+    this.#parts.dispatcher.send(conn.id, { type: "error", code, message });
     if (++conn.badFrames >= LIMITS.badFramesInARow) this.drop(conn, CLOSE.badMessage, "too many bad messages");
   }
 
@@ -221,37 +222,8 @@ export class WorkerFrames {
   #oversized(conn: Conn, data: string | ArrayBuffer): void {
     const jobId = this.#jobOf(conn);
     if (jobId !== null && typeof data === "string" && data.includes(jobId)) {
-      this.#parts.dispatcher.apply({ type: "oversized", conn: conn.attachment.conn, jobId });
+      this.#parts.dispatcher.apply({ type: "oversized", connId: conn.id, jobId });
     }
     this.drop(conn, CLOSE.tooBig, "frame too large");
-  }
-}
-
-/**
- * Stops all events of the hub for one round of the runtime's event loop [LM2]. workerd looks for requests, answers and timers only when nothing else is left to
- * do, and sockets whose clients send as fast as they can always leave it something: eight of them delayed a job by nine seconds. A frame that may not be read
- * asks for a pause, in which these sockets have to wait and everyone else is looked at. Each round then takes a few milliseconds.
- */
-export class ReadPause {
-  readonly #ctx: Pick<DurableObjectState, "blockConcurrencyWhile">;
-  readonly #clock: () => number;
-  #pausing = false;
-  #endedAt = Number.NEGATIVE_INFINITY;
-
-  constructor(ctx: Pick<DurableObjectState, "blockConcurrencyWhile">, clock: () => number) {
-    this.#ctx = ctx;
-    this.#clock = clock;
-  }
-
-  /** Pauses, unless a pause is under way or has just been. */
-  take(): void {
-    if (this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
-    this.#pausing = true;
-    void this.#ctx.blockConcurrencyWhile(async () => {
-      // A timer ends only after the runtime has looked at everything.
-      await scheduler.wait(0);
-      this.#pausing = false;
-      this.#endedAt = this.#clock();
-    });
   }
 }

@@ -11,6 +11,7 @@ import { partOf } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
+import { ChainReads, chainSource } from "./chain-reads.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
@@ -19,7 +20,8 @@ import { LedgerStore } from "./ledger-store.ts";
 import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
-import { ChainReads, chainSource, PaymentOrders } from "./payment-doubts.ts";
+import { PaymentOrders } from "./payment-orders.ts";
+import { ReadPause } from "./read-pause.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
@@ -29,7 +31,7 @@ import { type Origin, StorageRoom } from "./storage-room.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
-import { ReadPause, WorkerFrames } from "./worker-frames.ts";
+import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /**
@@ -226,8 +228,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async mayClaimCode(client: string, id: string, signedBy: string | null = null): Promise<boolean> {
     const connectedSince = (key: string): number | null => {
-      const conn = this.#dispatcher.state.workers.get(key)?.conn;
-      return this.#sockets.get(conn ?? "")?.attachment.worker?.registeredAt ?? null;
+      const connId = this.#dispatcher.state.workers.get(key)?.connId ?? "";
+      return this.#sockets.get(connId)?.attachment.worker?.registeredAt ?? null;
     };
     return this.#pairingClaims.begin({ id, client, signedBy }, connectedSince, this.#clock.now());
   }
@@ -358,8 +360,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #gone(ws: WebSocket): void {
     const conn = this.#sockets.ended(ws);
     if (conn === undefined) return;
-    const { worker, conn: id } = conn.attachment;
-    this.#dispatcher.apply({ type: "disconnect", conn: id });
+    const { worker } = conn.attachment;
+    this.#dispatcher.apply({ type: "disconnect", connId: conn.id });
     this.#arm();
     if (worker !== null) this.#keys.seen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }

@@ -1,6 +1,7 @@
 // What the hub remembers of worker keys, in its SQLite. Beside a job's way: registration asks it, the end of an attempt changes it.
 import * as z from "zod";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { type KeyRecord, NEW_KEY } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";

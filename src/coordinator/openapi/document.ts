@@ -1,5 +1,6 @@
 // The whole OpenAPI document: its introduction and the table of all endpoints [API8]. `GET /openapi.json` and the page at /docs show it.
-import { DAY, KiB, LIMITS, MAX_WAIT_SECONDS, RATES, RETENTION, TIMING } from "../../protocol/limits.ts";
+import { KiB, LIMITS, RATES } from "../../protocol/limits.ts";
+import { DAY, MAX_WAIT_SECONDS, RETENTION, TIMING } from "../../protocol/times.ts";
 import { componentSchemas, type Header, HEADERS, type JsonSchema, type Paths, type ResponseObject, SHARED } from "./components.ts";
 import { cancel, commit, events, job, openAi, quote, userJobs } from "./job-endpoints.ts";
 import {

@@ -1,7 +1,8 @@
 // Reads from Solana what became of signed transactions. After a job's way: for payments whose settlement is not known.
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { readJson } from "../../protocol/text.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";

@@ -2,7 +2,8 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import * as z from "zod";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "../../protocol/text.ts";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";

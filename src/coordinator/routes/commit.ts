@@ -1,7 +1,8 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
 import { transcript } from "../../protocol/chat.ts";
 import { type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";

@@ -2,7 +2,8 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { describeIssues } from "../../protocol/issues.ts";
 import type { CommitResponse } from "../../protocol/job.ts";
-import { LIMITS, MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTrustedWorker } from "../../protocol/rest.ts";
 import { isoTime, isTerminal } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createParser } from "eventsource-parser";
 import type { MiddlewareHandler } from "hono";
 import { parseCommit } from "../../protocol/job.ts";
-import { MAX_WAIT_SECONDS } from "../../protocol/limits.ts";
+import { MAX_WAIT_SECONDS } from "../../protocol/times.ts";
 import { isJsonObject, isTerminal, readJson } from "../../protocol/text.ts";
 import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";

@@ -1,7 +1,8 @@
 // Pairing: a user creates a code, a worker claims it, and from then on that worker may get the user's PRIVATE jobs.
 import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
-import { LIMITS, RETRY_AFTER } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
 import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";

@@ -1,6 +1,6 @@
 // Access to D1. Every statement of a job's life that reads or writes D1 goes through `readD1` or `writeD1`. Both apply missing migrations by
 // themselves, so neither a deploy nor a start needs a migration step [API10].
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { LATE, within } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";

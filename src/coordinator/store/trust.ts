@@ -1,7 +1,8 @@
 // Pairings and user tokens in D1. A PRIVATE job's commit reads the paired keys here.
 import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { LIMITS, TIMING } from "../../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
 import type { Result } from "../../protocol/text.ts";
 import { readD1, writeD1 } from "./database.ts";

@@ -1,4 +1,4 @@
-import { TIMING } from "../../protocol/limits.ts";
+import { TIMING } from "../../protocol/times.ts";
 
 /** Times of a worker session in milliseconds. Tests shorten them; all others use {@link SESSION_TIMING}. */
 export type SessionTiming = { readonly [name in keyof typeof SESSION_TIMING]: number };

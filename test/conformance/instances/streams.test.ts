@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { llm, newUser } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { unsignedWorker } from "../support/worker.ts";

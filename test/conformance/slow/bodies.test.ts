@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { start } from "../support/coordinator.ts";
 import { RawHttp } from "../support/raw-http.ts";
 import { stopwatch, within } from "../support/wait.ts";

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { cancelled, FakeEvm, nonceOf, PAYEE, PAYER, RPC_URL, TOKEN, transfer, used } from "../../support/fake-evm.ts";
 import { commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";

@@ -1,7 +1,7 @@
 import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
 import d1 from "../state/earlier-d1.sql?raw";
 import hubSql from "../state/earlier-hub.sql?raw";

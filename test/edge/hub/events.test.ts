@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { EventLog } from "../../../src/coordinator/stream/event-log.ts";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { JobAssign } from "../../../src/protocol/worker-messages.ts";
 import { muteErrors } from "../support/errors.ts";
 import { EventReader, inShort } from "../support/event-reader.ts";

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { type CodeClaim, PairingClaims } from "../../../src/coordinator/hub/pairing-claims.ts";
-import { LIMITS, MINUTE, RATES } from "../../../src/protocol/limits.ts";
+import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
+import { MINUTE } from "../../../src/protocol/times.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { type KeyPair, signText } from "../../../src/receipt/index.ts";
 import { type Answer, TestHub, withSettings } from "../support/worker-hub.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { JobAssign } from "../../../src/protocol/worker-messages.ts";
 import { TestHub } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";

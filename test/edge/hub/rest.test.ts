@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
 const FLEET = 1_000;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TestHub } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 

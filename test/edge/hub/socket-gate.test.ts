@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, MiB, RATES, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS, MiB, RATES } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { readSettings } from "../../../src/coordinator/config.ts";
 import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
 import { SocketGate } from "../../../src/coordinator/hub/socket-gate.ts";
@@ -247,7 +248,7 @@ describe("bytes that a worker has not read", () => {
     const { sockets, open } = table();
     const conn = open("192.0.2.1");
     let sent = 0;
-    while (sockets.isHere(conn)) sockets.send(conn.attachment.conn, `{"n":${++sent}}`);
+    while (sockets.isHere(conn)) sockets.send(conn.id, `{"n":${++sent}}`);
     expect(sent).toBeGreaterThan(LIMITS.unreadBytes / LIMITS.unreadFrameBytes / 2);
     expect(sent).toBeLessThanOrEqual(LIMITS.unreadBytes / LIMITS.unreadFrameBytes);
   });
@@ -258,7 +259,7 @@ describe("bytes that a worker has not read", () => {
     const each = Math.floor(LIMITS.unreadBytes / MiB) - 1;
     const count = Math.floor(LIMITS.unreadBytesPerClient / (each * MiB + 4 * LIMITS.unreadFrameBytes));
     const send = (conn: Conn, times: number) => {
-      for (let n = 0; n < times; n++) sockets.send(conn.attachment.conn, text);
+      for (let n = 0; n < times; n++) sockets.send(conn.id, text);
       return sockets.isHere(conn);
     };
     const conns = Array.from({ length: count }, (_, n) => open(`2001:db8:1:${n + 1}::/64`));
@@ -292,7 +293,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
     const { sockets, dial: dials } = table();
     const closed = Array.from({ length: RATES.socketsPerIp }, () => {
       const { conn } = dials("192.0.2.1");
-      sockets.close(conn!.attachment.conn, 4_008, "not registered in time");
+      sockets.close(conn!.id, 4_008, "not registered in time");
       return conn!;
     });
     expect(sockets.countOf("192.0.2.1")).toBe(0);
@@ -306,7 +307,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
     const { sockets, dial: dials } = table();
     const closed = Array.from({ length: LIMITS.lingeringSockets }, (_, n) => {
       const { conn } = dials(`10.0.${n >> 8}.${n & 255}`);
-      sockets.close(conn!.attachment.conn, 4_008, "not registered in time");
+      sockets.close(conn!.id, 4_008, "not registered in time");
       return conn!;
     });
     expect(dials("192.0.2.1").status).toBe(503);
@@ -317,7 +318,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
   test("[LM1] what one of them has not read stays in its client's share until it has ended", () => {
     const { sockets, dial: dials } = table();
     const send = (conn: Conn) => {
-      for (let n = 1; n < LIMITS.unreadBytes / MiB; n++) sockets.send(conn.attachment.conn, "x".repeat(MiB));
+      for (let n = 1; n < LIMITS.unreadBytes / MiB; n++) sockets.send(conn.id, "x".repeat(MiB));
       return sockets.isHere(conn);
     };
     const most = Math.floor(LIMITS.unreadBytesPerClient / LIMITS.unreadBytes);
@@ -329,7 +330,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
     const all = Array.from({ length: 2 * most }, worker);
     const full = all.findIndex((conn) => !send(conn));
     expect(full).toBeGreaterThanOrEqual(most);
-    for (const conn of all.slice(0, full)) sockets.close(conn.attachment.conn, 4_008, "");
+    for (const conn of all.slice(0, full)) sockets.close(conn.id, 4_008, "");
     expect(send(all.at(-1)!)).toBe(false);
     for (const conn of all.slice(0, full + 1)) sockets.ended(conn.ws);
     expect(send(worker())).toBe(true);
@@ -340,7 +341,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
     const { conn } = dials("192.0.2.1");
     const { ws } = conn!;
     ws.accept();
-    sockets.close(conn!.attachment.conn, 4_008, "");
+    sockets.close(conn!.id, 4_008, "");
     expect(sockets.of(ws), "its frames are ignored").toBeUndefined();
     const again = new Sockets({ ...PLATFORM, getWebSockets: () => [ws] }, () => null);
     expect(again.reload(1_000_000)).toEqual([]);

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LIMITS, RETRY_AFTER, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { RETRY_AFTER, TIMING } from "../../../src/protocol/times.ts";
 import { type Answer, commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 

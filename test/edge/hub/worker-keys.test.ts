@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TestHub, withSettings } from "../support/worker-hub.ts";
 
 withSettings({ WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });

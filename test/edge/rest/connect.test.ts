@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { LIMITS, RETRY_AFTER } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { RETRY_AFTER } from "../../../src/protocol/times.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { failingHub, read, refusal, rest } from "./rest.ts";
 

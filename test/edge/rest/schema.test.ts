@@ -2,7 +2,7 @@ import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { PairingCode } from "../../../src/protocol/rest.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { migrate } from "../../../src/coordinator/store/database.ts";

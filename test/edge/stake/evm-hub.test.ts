@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { CONTRACT, hang, RPC_URL, StakeNode } from "../support/stake-node.ts";
 import { newKey, type TestWorker } from "../support/worker.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";

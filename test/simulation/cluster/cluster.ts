@@ -103,13 +103,13 @@ export class Cluster {
 
   /** A frame for a worker. */
   down(send: Send): void {
-    const worker = this.conns.get(send.conn);
+    const worker = this.conns.get(send.connId);
     if (worker === undefined) return;
     if (send.type === "assign") this.#noteAssign(worker, send.jobId);
     // Frames of one socket keep their order.
     worker.downAt = Math.max(worker.downAt, this.agenda.now + this.random.between(5, 25));
     this.agenda.at(worker.downAt, () => {
-      if (worker.conn !== send.conn) return;
+      if (worker.connId !== send.connId) return;
       if (send.type === "assign" && send.attempt === 1) this.stats.latencies.push(this.agenda.now - (this.#facts.get(send.jobId)?.at ?? 0));
       worker.receive(send);
     });

@@ -120,12 +120,12 @@ export class ClusterHub {
   #relayed(key: string, jobId: string, attempt: number, answer: () => void): void {
     if (!this.state.jobs.has(jobId)) return this.lateResult(key, jobId, attempt, answer);
     if (this.state.workers.has(key)) return;
-    const conn = `relay-${key}`;
+    const connId = `relay-${key}`;
     const capabilities = new Set<"TASK">();
     const worker = { capabilities, tier: "Open", acks: true, network: key, authenticated: true, record: NEW_KEY, lastUsedAt: 0, resume: undefined } as const;
-    this.apply({ type: "register", conn, key, ...worker });
-    this.apply({ type: "complete", conn, jobId, attempt, verdict: "valid" });
-    this.apply({ type: "disconnect", conn });
+    this.apply({ type: "register", connId, key, ...worker });
+    this.apply({ type: "complete", connId, jobId, attempt, verdict: "valid" });
+    this.apply({ type: "disconnect", connId });
     this.after(answer);
   }
 
@@ -206,7 +206,7 @@ export class ClusterHub {
     restore(this.state, [saved], this.#world.agenda.now);
     const idle = [...this.state.workers.values()].find((worker) => worker.jobId === null && worker.capabilities.has(POOL));
     // The core offers jobs to a worker that changes.
-    if (idle !== undefined) this.apply({ type: "update", conn: idle.conn, capabilities: idle.capabilities, acks: idle.acks });
+    if (idle !== undefined) this.apply({ type: "update", connId: idle.connId, capabilities: idle.capabilities, acks: idle.acks });
     this.#arm();
   }
 

@@ -12,7 +12,7 @@ export class ClusterWorker {
   readonly key: string;
   readonly home: number;
   readonly #world: Cluster;
-  conn: string | null = null;
+  connId: string | null = null;
   /** When the last frame of each direction arrives. */
   downAt = 0;
   #upAt = 0;
@@ -31,12 +31,12 @@ export class ClusterWorker {
 
   connect(): void {
     const { agenda, hubs } = this.#world;
-    const conn = `${this.key}/${++this.#conns}`;
+    const connId = `${this.key}/${++this.#conns}`;
     this.#world.wire(() => {
       const hub = hubs[this.home];
       if (hub === undefined || !hub.isUp) return agenda.after(this.#world.random.between(500, 3_000), () => this.connect());
-      this.conn = conn;
-      this.#world.conns.set(conn, this);
+      this.connId = connId;
+      this.#world.conns.set(connId, this);
       const resume = this.#work === null ? [] : [{ jobId: this.#work.jobId, attempt: this.#work.attempt }];
       hub.serve(COST.write, () => {
         const { key } = this;
@@ -50,7 +50,7 @@ export class ClusterWorker {
           record,
           lastUsedAt: 0,
         } as const;
-        hub.apply({ type: "register", conn, key, ...worker, resume });
+        hub.apply({ type: "register", connId, key, ...worker, resume });
         if (this.#work?.done === true) this.#complete(this.#work);
       });
     });
@@ -58,17 +58,17 @@ export class ClusterWorker {
 
   /** Its line breaks: both ends notice, and it dials again. */
   snap(): void {
-    const { conn } = this;
-    if (conn === null) return;
+    const { connId } = this;
+    if (connId === null) return;
     this.closed();
     const hub = this.#world.hubs[this.home];
-    hub?.serve(COST.write, () => hub.apply({ type: "disconnect", conn }));
+    hub?.serve(COST.write, () => hub.apply({ type: "disconnect", connId }));
   }
 
   closed(): void {
-    if (this.conn === null) return;
-    this.#world.conns.delete(this.conn);
-    this.conn = null;
+    if (this.connId === null) return;
+    this.#world.conns.delete(this.connId);
+    this.connId = null;
     this.#world.agenda.after(this.#world.random.between(0, 3_000), () => this.connect());
   }
 
@@ -80,7 +80,7 @@ export class ClusterWorker {
         if (this.#work !== null && this.#work.jobId !== send.jobId) broken("C3", `${this.key} gets ${send.jobId} while it works on ${this.#work.jobId}`);
         const work = { jobId: send.jobId, attempt: send.attempt, done: false };
         this.#work = work;
-        this.#toHub((hub) => hub.apply({ type: "ack", conn: this.conn ?? "", jobId: work.jobId, attempt: work.attempt }), COST.write);
+        this.#toHub((hub) => hub.apply({ type: "ack", connId: this.connId ?? "", jobId: work.jobId, attempt: work.attempt }), COST.write);
         agenda.after(random.between(this.#world.plan.execute / 2, this.#world.plan.execute * 1.5), () => {
           if (this.#work !== work) return;
           work.done = true;
@@ -103,23 +103,23 @@ export class ClusterWorker {
   #complete(work: Work): void {
     const { jobId, attempt } = work;
     this.#toHub((hub) => {
-      if (hub.state.jobs.has(jobId)) return hub.apply({ type: "complete", conn: this.conn ?? "", jobId, attempt, verdict: "valid" });
+      if (hub.state.jobs.has(jobId)) return hub.apply({ type: "complete", connId: this.connId ?? "", jobId, attempt, verdict: "valid" });
       hub.lateResult(this.key, jobId, attempt, () => {
         if (this.#work === work) this.#work = null;
       });
     }, COST.write);
     // Without an answer it sends the result again.
     this.#world.agenda.after(5_000, () => {
-      if (this.#work === work && this.conn !== null) this.#complete(work);
+      if (this.#work === work && this.connId !== null) this.#complete(work);
     });
   }
 
   #toHub(run: (hub: NonNullable<Cluster["hubs"][number]>) => void, cost: number): void {
-    const { conn } = this;
+    const { connId } = this;
     this.#upAt = Math.max(this.#upAt, this.#world.agenda.now + this.#world.random.between(5, 25));
     this.#world.agenda.at(this.#upAt, () => {
       const hub = this.#world.hubs[this.home];
-      if (conn !== null && this.conn === conn) hub?.serve(cost, () => this.conn === conn && run(hub));
+      if (connId !== null && this.connId === connId) hub?.serve(cost, () => this.connId === connId && run(hub));
     });
   }
 }

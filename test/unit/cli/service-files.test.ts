@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { EXIT } from "../../../src/cli/command.ts";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..");
 const FOLDER = join(ROOT, "contrib", "worker");

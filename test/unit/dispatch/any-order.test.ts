@@ -11,7 +11,7 @@ type Move = (desk: Desk) => void;
 
 const key = fc.constantFrom("a", "b", "c");
 const jobId = fc.constantFrom("1", "2", "3", "4", "5");
-const conn = fc.tuple(key, fc.integer({ min: 1, max: 3 })).map(([name, number]) => `${name}#${number}`);
+const connId = fc.tuple(key, fc.integer({ min: 1, max: 3 })).map(([name, number]) => `${name}#${number}`);
 const attempt = fc.integer({ min: 1, max: 3 });
 const capabilities = fc.constantFrom<readonly JobType[]>(["TASK"], ["LLM_INFER"], ["LLM_INFER", "TASK"], []);
 const tier = fc.constantFrom("Open", "Verified", "Sentinel");
@@ -65,36 +65,36 @@ const move: fc.Arbitrary<Move> = fc.oneof(
       (desk) =>
         void desk.register(name, listed === undefined ? options : { ...options, resume: listed }),
   ),
-  fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "ack", ...ids })),
-  fc.record({ conn, jobId, attempt }).map((ids) => tell({ type: "progress", ...ids })),
+  fc.record({ connId, jobId, attempt }).map((ids) => tell({ type: "ack", ...ids })),
+  fc.record({ connId, jobId, attempt }).map((ids) => tell({ type: "progress", ...ids })),
   fc
-    .record({ conn, jobId, attempt, retryable: fc.boolean(), cause: fc.constantFrom("worker_error", "context_length_exceeded", "output_too_large") })
+    .record({ connId, jobId, attempt, retryable: fc.boolean(), cause: fc.constantFrom("worker_error", "context_length_exceeded", "output_too_large") })
     .map((ids) => tell({ type: "failed", ...ids })),
-  fc.record({ conn, jobId, tooLong: fc.boolean() }).map((ids) => tell({ type: "reject", ...ids })),
-  fc.record({ conn, jobId }).map((ids) => tell({ type: "oversized", ...ids })),
+  fc.record({ connId, jobId, tooLong: fc.boolean() }).map((ids) => tell({ type: "reject", ...ids })),
+  fc.record({ connId, jobId }).map((ids) => tell({ type: "oversized", ...ids })),
   fc
     .record({
-      conn,
+      connId,
       jobId,
       attempt: fc.option(attempt, { nil: undefined }),
       verdict: fc.constantFrom("valid", "invalid_receipt", "output_too_large", "worker_error"),
     })
     .map((ids) => tell({ type: "complete", ...ids })),
-  conn.map((name) => tell({ type: "disconnect", conn: name })),
-  conn.map((name) => tell({ type: "heard", conn: name })),
-  conn.map((name) => tell({ type: "drain", conn: name })),
+  connId.map((name) => tell({ type: "disconnect", connId: name })),
+  connId.map((name) => tell({ type: "heard", connId: name })),
+  connId.map((name) => tell({ type: "drain", connId: name })),
   fc
-    .record({ conn, capabilities, acks: fc.boolean(), context: fc.constantFrom(0, 1, 2) })
+    .record({ connId, capabilities, acks: fc.boolean(), context: fc.constantFrom(0, 1, 2) })
     .map(({ capabilities: list, ...rest }) => tell({ type: "update", ...rest, capabilities: new Set(list) })),
   fc.record({ key, tier }).map((it) => tell({ type: "tier", ...it })),
   fc.record({ userId, key }).map((it) => tell({ type: "paired", ...it })),
   jobId.map((id) => tell({ type: "cancel", jobId: id })),
-  conn.map(
+  connId.map(
     (name): Move =>
       (desk) =>
         desk.silence(name),
   ),
-  conn.map(
+  connId.map(
     (name): Move =>
       (desk) =>
         desk.hear(name),
@@ -127,12 +127,12 @@ describe("events in any order", () => {
           checkNoneWaitsBesideAFreeWorker(
             desk.state,
             desk.now,
-            (worker) => desk.isSilent(worker.conn),
+            (worker) => desk.isSilent(worker.connId),
             (worker) => worker.arrivesAt,
           );
         }
         // Without anyone's help everything ends.
-        for (const name of [...desk.state.keyByConn.keys()]) desk.tell({ type: "disconnect", conn: name });
+        for (const name of [...desk.state.keyByConn.keys()]) desk.tell({ type: "disconnect", connId: name });
         // A call that is asked for always ends.
         for (let call = 0; call < 12; call++) {
           desk.pass(200_000);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { nextDue } from "../../../src/coordinator/dispatch/index.ts";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Desk, START, words } from "./desk.ts";
 
 const PLAIN = { acks: false };
@@ -52,7 +52,7 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.register("acks"))).toBe("assign j 1 to acks#1");
     desk.submit("k");
     desk.register("w", PLAIN);
-    expect(words(desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["TASK"]), acks: true }))).toBe("assign k 1 to w#1");
+    expect(words(desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["TASK"]), acks: true }))).toBe("assign k 1 to w#1");
   });
 
   test("[JB2] gets at once a job whose claim window ends within the 2 s, the first one in order", () => {
@@ -78,7 +78,7 @@ describe("a worker without `ack` that has just registered", () => {
     desk.register("rejects");
     desk.register("w", PLAIN);
     expect(desk.where("j")).toBe("assigned rejects 1");
-    expect(words(desk.tell({ type: "reject", conn: "rejects#1", jobId: "j" }))).toBe("assign j 1 to w#1");
+    expect(words(desk.tell({ type: "reject", connId: "rejects#1", jobId: "j" }))).toBe("assign j 1 to w#1");
   });
 
   test("[JB2] gets its own lease back at once", () => {
@@ -87,10 +87,10 @@ describe("a worker without `ack` that has just registered", () => {
     desk.pass(TIMING.arrival);
     desk.submit("j");
     desk.submit("next");
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.register("w", PLAIN);
     expect(desk.where("j")).toBe("assigned w 1");
-    expect(words(desk.tell({ type: "complete", conn: "w#2", jobId: "j", attempt: 1, verdict: "valid" }))).toBe("accepted");
+    expect(words(desk.tell({ type: "complete", connId: "w#2", jobId: "j", attempt: 1, verdict: "valid" }))).toBe("accepted");
     expect(words(desk.pass(TIMING.arrival))).toBe("assign next 1 to w#2");
   });
 
@@ -100,7 +100,7 @@ describe("a worker without `ack` that has just registered", () => {
     desk.submit("j");
     desk.pass(1_000);
     desk.register("w", PLAIN);
-    desk.tell({ type: "failed", conn: "loses#1", jobId: "j", attempt: 1, retryable: true });
+    desk.tell({ type: "failed", connId: "loses#1", jobId: "j", attempt: 1, retryable: true });
     expect(words(desk.pass(TIMING.arrival - 1))).toBe("");
     expect(words(desk.pass(1))).toBe("assign j 2 to w#1");
   });

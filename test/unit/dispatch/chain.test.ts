@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { Finding, Settlement } from "../../../src/coordinator/dispatch/index.ts";
 import { Desk, words } from "./desk.ts";
 
@@ -8,8 +8,8 @@ const LOST: Settlement = { kind: "unknown", lost: true };
 const MOVED: Finding = { kind: "settled", transaction: "0xfound" };
 const CANCELLED: Finding = { kind: "void", proof: "cancelled" };
 
-const completes = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "complete", conn, jobId, attempt: undefined, verdict: "valid" });
-const fails = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "failed", conn, jobId, attempt: 1, retryable: false });
+const completes = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "complete", connId, jobId, attempt: undefined, verdict: "valid" });
+const fails = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "failed", connId, jobId, attempt: 1, retryable: false });
 
 /** A job that is being settled for the first time, or whose settlement is in doubt. */
 function settling(chain = true): Desk {

@@ -3,8 +3,8 @@ import { type LiveJob, snapshotOf } from "../../../src/coordinator/dispatch/inde
 import { KiB, LIMITS } from "../../../src/protocol/limits.ts";
 import { Desk, words } from "./desk.ts";
 
-const fail = (desk: Desk, conn: string, jobId: string, attempt = 1) => desk.tell({ type: "failed", conn, jobId, attempt, retryable: true });
-const done = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "complete", conn, jobId, attempt: undefined, verdict: "valid" });
+const fail = (desk: Desk, connId: string, jobId: string, attempt = 1) => desk.tell({ type: "failed", connId, jobId, attempt, retryable: true });
+const done = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "complete", connId, jobId, attempt: undefined, verdict: "valid" });
 
 describe("who gets what", () => {
   test("[JB2] a free worker is claimed at once, and a freed one takes the next job at once", () => {
@@ -28,7 +28,7 @@ describe("who gets what", () => {
     desk.submit("fast", { policy: "FAST" });
     expect(words(desk.tell({ type: "tier", key: "w", tier: "Verified" }))).toBe("assign fast 1 to w#1");
     desk.register("v", { capabilities: ["TASK"] });
-    expect(words(desk.tell({ type: "update", conn: "v#1", capabilities: new Set(["LLM_INFER"]), acks: true }))).toBe("assign llm 1 to v#1");
+    expect(words(desk.tell({ type: "update", connId: "v#1", capabilities: new Set(["LLM_INFER"]), acks: true }))).toBe("assign llm 1 to v#1");
   });
 
   test("[JB3] the least recently used of the free workers", () => {
@@ -58,7 +58,7 @@ describe("who gets what", () => {
     desk.register("b");
     desk.submit("other");
     fail(desk, "a#1", "j");
-    desk.tell({ type: "ack", conn: "b#1", jobId: "other", attempt: 1 });
+    desk.tell({ type: "ack", connId: "b#1", jobId: "other", attempt: 1 });
     desk.pass(4_000);
     expect(desk.where("j")).toBe("pending");
     expect(words(done(desk, "b#1", "other"))).toBe("accepted, assign j 2 to b#1");
@@ -89,7 +89,7 @@ describe("who gets what", () => {
     desk.register("a");
     desk.submit("j");
     desk.register("b");
-    expect(words(desk.tell({ type: "reject", conn: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
+    expect(words(desk.tell({ type: "reject", connId: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
     expect(words(done(desk, "a#1", "j"))).toBe("rejected: not_assigned");
     expect(words(done(desk, "b#1", "j"))).toBe("accepted");
   });
@@ -99,8 +99,8 @@ describe("who gets what", () => {
     desk.register("a");
     desk.submit("j");
     desk.register("b");
-    desk.tell({ type: "ack", conn: "a#1", jobId: "j", attempt: 1 });
-    expect(words(desk.tell({ type: "reject", conn: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
+    desk.tell({ type: "ack", connId: "a#1", jobId: "j", attempt: 1 });
+    expect(words(desk.tell({ type: "reject", connId: "a#1", jobId: "j" }))).toBe("assign j 1 to b#1");
     expect(words(done(desk, "a#1", "j"))).toBe("accepted, cancel j 1 on b#1: completed");
   });
 
@@ -108,7 +108,7 @@ describe("who gets what", () => {
     const desk = new Desk();
     for (let n = 0; n < 20; n++) desk.submit(`j${n}`);
     desk.register("w");
-    for (let n = 0; n < 20; n++) desk.tell({ type: "failed", conn: "w#1", jobId: `j${n}`, attempt: 1, retryable: kind === "retryable" });
+    for (let n = 0; n < 20; n++) desk.tell({ type: "failed", connId: "w#1", jobId: `j${n}`, attempt: 1, retryable: kind === "retryable" });
     const tried = [...desk.ends.keys(), ...desk.state.retrying];
     expect(tried).toHaveLength(LIMITS.failuresInARow);
     expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#1");
@@ -136,8 +136,8 @@ describe("any number of fresh keys", () => {
     desk.submit("j");
     for (const key of FRESH) {
       expect(words(desk.register(key, { network: "one" }))).toBe(`assign j 1 to ${key}#1`);
-      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j" });
-      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      desk.tell({ type: "reject", connId: `${key}#1`, jobId: "j" });
+      desk.tell({ type: "disconnect", connId: `${key}#1` });
       isBounded(desk);
     }
     expect(words(desk.register("honest"))).toBe("assign j 1 to honest#1");
@@ -154,9 +154,9 @@ describe("any number of fresh keys", () => {
     const rejects = (key: string) => {
       const assigned = words(desk.register(key));
       const attempt = jobOf(desk).attempts;
-      desk.tell({ type: "ack", conn: `${key}#1`, jobId: "j", attempt });
-      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j" });
-      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      desk.tell({ type: "ack", connId: `${key}#1`, jobId: "j", attempt });
+      desk.tell({ type: "reject", connId: `${key}#1`, jobId: "j" });
+      desk.tell({ type: "disconnect", connId: `${key}#1` });
       isBounded(desk);
       return assigned;
     };
@@ -175,8 +175,8 @@ describe("any number of fresh keys", () => {
       // Each hangs up before the next one comes.
       desk.register(key, { record: {}, context: 4096 });
       expect(desk.where("j")).toBe(`assigned ${key} 1`);
-      desk.tell({ type: "reject", conn: `${key}#1`, jobId: "j", tooLong: true });
-      desk.tell({ type: "disconnect", conn: `${key}#1` });
+      desk.tell({ type: "reject", connId: `${key}#1`, jobId: "j", tooLong: true });
+      desk.tell({ type: "disconnect", connId: `${key}#1` });
       isBounded(desk);
     }
     expect(words(done(desk, "busy#1", "other"))).toBe("accepted, assign j 1 to busy#1");
@@ -189,10 +189,10 @@ describe("any number of fresh keys", () => {
     desk.submit("j");
     for (const key of FRESH) {
       desk.register(key, { record: {} });
-      expect(words(desk.tell({ type: "complete", conn: `${key}#1`, jobId: "j", attempt: undefined, verdict: "valid" }))).toBe("rejected: not_assigned");
+      expect(words(desk.tell({ type: "complete", connId: `${key}#1`, jobId: "j", attempt: undefined, verdict: "valid" }))).toBe("rejected: not_assigned");
       isBounded(desk);
     }
-    desk.tell({ type: "complete", conn: "holder#1", jobId: "j", attempt: 1, verdict: "invalid_receipt" });
+    desk.tell({ type: "complete", connId: "holder#1", jobId: "j", attempt: 1, verdict: "invalid_receipt" });
     expect(jobOf(desk).struck.has("holder")).toBe(true);
     isBounded(desk);
   });
@@ -226,7 +226,7 @@ describe("privacy and stake", () => {
       const desk = new Desk();
       desk.register("own");
       desk.submit("j", secret);
-      desk.tell({ type: "disconnect", conn: "own#1" });
+      desk.tell({ type: "disconnect", connId: "own#1" });
       desk.register("own", { authenticated: false, publicOnly: true, ...listed });
       expect(desk.where("j")).toBe("pending");
       desk.submit("secret", secret);

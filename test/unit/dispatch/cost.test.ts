@@ -71,8 +71,8 @@ describe("what a claim costs [JB2]", () => {
       const jobId = desk.state.leases.get("w0") ?? "";
       return [
         workOf(() => desk.submit("00-j")),
-        workOf(() => desk.tell({ type: "complete", conn: "w0#1", jobId, attempt: 1, verdict: "valid" })),
-        workOf(() => desk.tell({ type: "failed", conn: "w1#1", jobId: desk.state.leases.get("w1") ?? "", attempt: 1, retryable: true })),
+        workOf(() => desk.tell({ type: "complete", connId: "w0#1", jobId, attempt: 1, verdict: "valid" })),
+        workOf(() => desk.tell({ type: "failed", connId: "w1#1", jobId: desk.state.leases.get("w1") ?? "", attempt: 1, retryable: true })),
       ];
     };
     const few = cost(64);
@@ -85,7 +85,7 @@ describe("what a claim costs [JB2]", () => {
       const newcomer = { record: {}, network: "n" };
       for (let n = 0; n < 10; n++) desk.register(`w${n}`, { ...newcomer, capabilities: ["LLM_INFER"], chats: true, models: modelNames(names / 10, `m${n}-`) });
       desk.register("w", { ...newcomer, capabilities: ["TASK"] });
-      const about = (jobId: string) => ({ conn: "w#1", jobId, attempt: 1 });
+      const about = (jobId: string) => ({ connId: "w#1", jobId, attempt: 1 });
       const steps = [
         () => desk.submit("done"),
         () => desk.tell({ type: "ack", ...about("done") }),
@@ -95,7 +95,7 @@ describe("what a claim costs [JB2]", () => {
         () => desk.submit("healing"),
         () => desk.tell({ type: "complete", ...about("healing"), verdict: "valid" }),
         () => desk.register("v", { ...newcomer, capabilities: ["TASK"] }),
-        () => desk.tell({ type: "disconnect", conn: "v#1" }),
+        () => desk.tell({ type: "disconnect", connId: "v#1" }),
       ];
       const work = steps.map((step) => workOf(step));
       expect([desk.where("done"), desk.where("failed"), desk.where("healing")]).toEqual(["completed w", "assigned v 2 gone", "completed w"]);
@@ -110,12 +110,12 @@ describe("what a claim costs [JB2]", () => {
       const desk = new Desk();
       desk.register("old");
       desk.submit("busy");
-      desk.tell({ type: "ack", conn: "old#1", jobId: "busy", attempt: 1 });
+      desk.tell({ type: "ack", connId: "old#1", jobId: "busy", attempt: 1 });
       for (let n = 0; n < count; n++) {
         desk.register(`w${n}`, { record: {}, network: "n" });
         desk.submit(`j${n}`, { userId: `u${n % 100}` });
-        desk.tell({ type: "failed", conn: `w${n}#1`, jobId: `j${n}`, attempt: 1, retryable: true });
-        desk.tell({ type: "disconnect", conn: `w${n}#1` });
+        desk.tell({ type: "failed", connId: `w${n}#1`, jobId: `j${n}`, attempt: 1, retryable: true });
+        desk.tell({ type: "disconnect", connId: `w${n}#1` });
       }
       expect(desk.state.retried.get("TASK")?.size).toBe(count);
       return workOf(() => desk.register("fresh", { record: {}, network: "n" }));
@@ -127,7 +127,7 @@ describe("what a claim costs [JB2]", () => {
     const cost = (count: number) => {
       const desk = queue(count);
       const jobId = desk.state.leases.get("w") ?? "";
-      return workOf(() => desk.tell({ type: "complete", conn: "w#1", jobId, attempt: 1, verdict: "valid" }));
+      return workOf(() => desk.tell({ type: "complete", connId: "w#1", jobId, attempt: 1, verdict: "valid" }));
     };
     expect(cost(10_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 10_000));
   });
@@ -138,9 +138,9 @@ describe("what a claim costs [JB2]", () => {
       const jobId = desk.state.leases.get("w") ?? "";
       return [
         workOf(() => desk.register("v")),
-        workOf(() => desk.tell({ type: "ack", conn: "w#1", jobId, attempt: 1 })),
-        workOf(() => desk.tell({ type: "failed", conn: "w#1", jobId, attempt: 1, retryable: true })),
-        workOf(() => desk.tell({ type: "disconnect", conn: "v#1" })),
+        workOf(() => desk.tell({ type: "ack", connId: "w#1", jobId, attempt: 1 })),
+        workOf(() => desk.tell({ type: "failed", connId: "w#1", jobId, attempt: 1, retryable: true })),
+        workOf(() => desk.tell({ type: "disconnect", connId: "v#1" })),
       ];
     };
     const few = cost(64);
@@ -155,7 +155,7 @@ describe("what a claim costs [JB2]", () => {
       for (let n = 0; n <= count; n++)
         desk.submit(`j${n}`, { jobType: "LLM_INFER", privacyClass: "PRIVATE", trustedKeys: ["desktop", "mobile"], userId: `u${n % 100}` });
       desk.submit("task");
-      return workOf(() => desk.tell({ type: "complete", conn: "mobile#1", jobId: "task", attempt: 1, verdict: "valid" }));
+      return workOf(() => desk.tell({ type: "complete", connId: "mobile#1", jobId: "task", attempt: 1, verdict: "valid" }));
     };
     expect(cost(9_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 9_000));
   });
@@ -178,7 +178,7 @@ describe("what a claim costs [JB2]", () => {
 
 describe("what an update costs [WS3]", () => {
   const update = (desk: Desk, models: readonly string[], more: object = {}) =>
-    desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["LLM_INFER", "TASK"]), acks: true, models, ...more });
+    desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["LLM_INFER", "TASK"]), acks: true, models, ...more });
 
   test.each([{}, { record: {} }])("[WS3, JB10] one that changes nothing stores nothing and moves nothing, proven or not (%o)", (standing) => {
     const desk = new Desk();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { nextDue } from "../../../src/coordinator/dispatch/index.ts";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Desk, START, words } from "./desk.ts";
 
 const J1 = { jobId: "j", attempt: 1 };
@@ -46,9 +46,9 @@ describe("times of a job", () => {
     desk.register("w");
     desk.submit("j", { jobType });
     desk.pass(3_000);
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     desk.pass(20_000);
-    desk.tell({ type: "progress", conn: "w#1", ...J1 });
+    desk.tell({ type: "progress", connId: "w#1", ...J1 });
     desk.pass(time - 1);
     expect(desk.where("j")).toBe("running w 1");
     desk.pass(1);
@@ -58,7 +58,7 @@ describe("times of a job", () => {
   test("[JB4] progress renews the time, but never past 180 s in all", () => {
     const desk = assigned();
     for (let second = 0; second < 179; second++) {
-      desk.tell({ type: "progress", conn: "w#1", ...J1 });
+      desk.tell({ type: "progress", connId: "w#1", ...J1 });
       desk.pass(1_000);
     }
     expect(desk.where("j")).toBe("running w 1");
@@ -72,12 +72,12 @@ describe("times of a job", () => {
     desk.register("v");
     desk.submit("late");
     for (let second = 0; second < 175; second++) {
-      desk.tell({ type: "progress", conn: "w#1", ...J1 });
-      desk.tell({ type: "progress", conn: "v#1", jobId: "late", attempt: 1 });
+      desk.tell({ type: "progress", connId: "w#1", ...J1 });
+      desk.tell({ type: "progress", connId: "v#1", jobId: "late", attempt: 1 });
       desk.pass(1_000);
     }
-    desk.tell({ type: "failed", conn: "v#1", jobId: "late", attempt: 1, retryable: true });
-    desk.tell({ type: "disconnect", conn: "v#1" });
+    desk.tell({ type: "failed", connId: "v#1", jobId: "late", attempt: 1, retryable: true });
+    desk.tell({ type: "disconnect", connId: "v#1" });
     expect([desk.where("j"), desk.where("late")]).toEqual(["running w 1", "pending"]);
     desk.now += 10_000;
     expect(words(desk.tell({ type: "time" }))).toBe("cancel j 1 on w#1: deadline_exceeded");
@@ -86,7 +86,7 @@ describe("times of a job", () => {
 
   test("[JB4] a lost socket keeps the lease for 15 s", () => {
     const desk = assigned();
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(14_999);
     expect(desk.where("j")).toBe("assigned w 1 gone");
     desk.pass(1);
@@ -96,10 +96,10 @@ describe("times of a job", () => {
   test("[JB4] the total deadline counts while the socket is gone", () => {
     const desk = assigned();
     for (let second = 0; second < 170; second++) {
-      desk.tell({ type: "progress", conn: "w#1", ...J1 });
+      desk.tell({ type: "progress", connId: "w#1", ...J1 });
       desk.pass(1_000);
     }
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(10_000);
     expect(desk.where("j")).toBe("failed deadline_exceeded");
     expect(words(desk.register("w", { resume: [J1] }))).toBe("cancel j 1 on w#2: not_assigned");
@@ -107,9 +107,9 @@ describe("times of a job", () => {
 
   test("[JB4] after a requeue a new claim window begins, and at its end the job fails with the cause of the last attempt [JB5]", () => {
     const desk = assigned();
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     desk.pass(20_000);
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(15_000 + 29_999);
     expect(desk.where("j")).toBe("pending");
     desk.pass(1);
@@ -122,9 +122,9 @@ describe("times of a job", () => {
     desk.submit("j");
     const seen: string[] = [];
     for (let attempt = 1; attempt <= 3; attempt++) {
-      const conn = desk.state.workers.get(desk.where("j").split(" ")[1] ?? "")?.conn ?? "";
-      seen.push(conn);
-      desk.tell({ type: "failed", conn, jobId: "j", attempt, retryable: true });
+      const connId = desk.state.workers.get(desk.where("j").split(" ")[1] ?? "")?.connId ?? "";
+      seen.push(connId);
+      desk.tell({ type: "failed", connId, jobId: "j", attempt, retryable: true });
     }
     expect(seen).toEqual(["a#1", "b#1", "c#1"]);
     expect(desk.where("j")).toBe("failed worker_error");
@@ -133,7 +133,7 @@ describe("times of a job", () => {
   test("[JB5] a worker that rejects at every tick does not keep the job past its 30 s", () => {
     const desk = assigned();
     for (let step = 0; step < 400 && desk.state.jobs.has("j"); step++) {
-      desk.tell({ type: "reject", conn: "w#1", jobId: "j" });
+      desk.tell({ type: "reject", connId: "w#1", jobId: "j" });
       desk.pass(100);
     }
     expect(desk.where("j")).toBe("failed no_eligible_worker");
@@ -158,7 +158,7 @@ describe("silence [WS6]", () => {
     desk.pass(25_001);
     expect(words(desk.submit("j"))).toBe("");
     desk.hear("w#1");
-    expect(words(desk.tell({ type: "heard", conn: "w#1" }))).toBe("assign j 1 to w#1");
+    expect(words(desk.tell({ type: "heard", connId: "w#1" }))).toBe("assign j 1 to w#1");
   });
 
   test("[WS6] a heartbeat that the platform answered is noticed by the tick", () => {
@@ -176,7 +176,7 @@ describe("silence [WS6]", () => {
     desk.register("w");
     desk.pass(1_000);
     desk.submit("j", { jobType: "LLM_INFER" });
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     desk.silence("w#1");
     desk.register("v");
     expect(words(desk.pass(60_000))).toContain("close w#1 4008, assign j 2 to v#1");
@@ -189,9 +189,9 @@ describe("silence [WS6]", () => {
     desk.register("v");
     desk.silence("v#1");
     desk.pass(4_000);
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     desk.pass(22_000);
-    desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true });
+    desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true });
     expect(desk.where("j")).toBe("pending");
     expect(words(desk.pass(2_000))).toBe("assign j 2 to w#1");
   });

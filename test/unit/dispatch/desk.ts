@@ -1,4 +1,4 @@
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { JobType } from "../../../src/protocol/job.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";
 import {
@@ -71,7 +71,7 @@ export class Desk {
   }
 
   tell(event: DispatchEvent): Reduced {
-    const told = reduce(this.state, event, { now: this.now, lastSeen: (conn) => this.#seen.get(conn) ?? this.now });
+    const told = reduce(this.state, event, { now: this.now, lastSeen: (connId) => this.#seen.get(connId) ?? this.now });
     for (const row of told.rows) {
       if (row.type === "save_payment") this.rows.set(row.payment.key, row.payment);
       if (row.type === "drop_payment") this.rows.delete(row.key);
@@ -115,7 +115,7 @@ export class Desk {
       ...(models !== undefined && { models }),
       ...(chats !== undefined && { chats }),
     };
-    return this.tell({ type: "register", conn: `${key}#${number}`, ...who, capabilities: new Set(capabilities), tier, acks, lastUsedAt, resume, ...more });
+    return this.tell({ type: "register", connId: `${key}#${number}`, ...who, capabilities: new Set(capabilities), tier, acks, lastUsedAt, resume, ...more });
   }
 
   submit(id: string, facts: Partial<JobFacts> = {}): Reduced {
@@ -194,16 +194,16 @@ export class Desk {
   }
 
   /** From now on this socket is not heard any more. */
-  silence(conn: string): void {
-    this.#seen.set(conn, this.now);
+  silence(connId: string): void {
+    this.#seen.set(connId, this.now);
   }
 
-  hear(conn: string): void {
-    this.#seen.delete(conn);
+  hear(connId: string): void {
+    this.#seen.delete(connId);
   }
 
-  isSilent(conn: string): boolean {
-    return this.now - (this.#seen.get(conn) ?? this.now) > 25_000;
+  isSilent(connId: string): boolean {
+    return this.now - (this.#seen.get(connId) ?? this.now) > 25_000;
   }
 
   /** The hub's memory is gone; `live` are the workers whose sockets are still there. */
@@ -280,17 +280,17 @@ function wordOfAnswer(answer: Answer): string[] {
 function wordOfSend(send: Send): string {
   switch (send.type) {
     case "assign":
-      return `assign ${send.jobId} ${send.attempt} to ${send.conn}`;
+      return `assign ${send.jobId} ${send.attempt} to ${send.connId}`;
     case "cancel_attempt":
-      return `cancel ${send.jobId} ${send.attempt} on ${send.conn}: ${send.reason}`;
+      return `cancel ${send.jobId} ${send.attempt} on ${send.connId}: ${send.reason}`;
     case "completion_ack":
       return send.answer.status === "accepted" ? "accepted" : `rejected: ${send.answer.error}`;
     case "drained":
-      return `drained ${send.conn}`;
+      return `drained ${send.connId}`;
     case "parked":
-      return `tell ${send.conn} parked for ${send.ms / 1_000} s`;
+      return `tell ${send.connId} parked for ${send.ms / 1_000} s`;
     case "close":
-      return `close ${send.conn} ${send.code}`;
+      return `close ${send.connId} ${send.code}`;
     default:
       return send satisfies never;
   }

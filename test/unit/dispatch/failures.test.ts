@@ -16,14 +16,14 @@ function desk(contexts: Record<string, number>, facts: Partial<JobFacts> = LLM):
 
 function tooLong(made: Desk, key: string, attempt: number, message?: string): string {
   const said = message === undefined ? {} : { message };
-  return words(made.tell({ type: "failed", conn: `${key}#1`, jobId: "j", attempt, retryable: true, cause: "context_length_exceeded", ...said }));
+  return words(made.tell({ type: "failed", connId: `${key}#1`, jobId: "j", attempt, retryable: true, cause: "context_length_exceeded", ...said }));
 }
 
 describe("a job that does not fit a worker's context", () => {
   test("[JB5] goes to a worker that announces a larger one", () => {
     const made = desk({ a: 4096, same: 4096, silent: 0, smaller: 512, larger: 8192 });
     expect(tooLong(made, "a", 1)).toBe("assign j 2 to larger#1");
-    made.tell({ type: "complete", conn: "larger#1", jobId: "j", attempt: 2, verdict: "valid" });
+    made.tell({ type: "complete", connId: "larger#1", jobId: "j", attempt: 2, verdict: "valid" });
     expect(made.where("j")).toBe("completed larger");
   });
 
@@ -51,7 +51,7 @@ describe("a job that does not fit a worker's context", () => {
   test("[JB5] the largest that was too small counts, whatever came after it", () => {
     const made = desk({ a: 4096, b: 8192, c: 6000 });
     expect(tooLong(made, "a", 1)).toBe("assign j 2 to b#1");
-    made.tell({ type: "failed", conn: "b#1", jobId: "j", attempt: 2, retryable: true });
+    made.tell({ type: "failed", connId: "b#1", jobId: "j", attempt: 2, retryable: true });
     // c has more than a, and b is idle but lost it.
     expect(made.where("j")).toBe("assigned c 3");
     expect(tooLong(made, "c", 3)).toBe("");
@@ -68,7 +68,7 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("pending");
     made.submit("l", LLM);
     expect(made.where("l")).toBe("assigned a 1");
-    expect(words(made.tell({ type: "complete", conn: "larger#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to larger#1");
+    expect(words(made.tell({ type: "complete", connId: "larger#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to larger#1");
   });
 
   test("[JB5, JB3] a worker with a larger context takes it in the order of the queue", () => {
@@ -76,10 +76,10 @@ describe("a job that does not fit a worker's context", () => {
     made.submit("k", LLM);
     tooLong(made, "a", 1);
     made.register("x", { capabilities: ["TASK"] });
-    made.tell({ type: "drain", conn: "a#1" });
+    made.tell({ type: "drain", connId: "a#1" });
     made.now += 1;
     made.submit("l", LLM);
-    made.tell({ type: "complete", conn: "larger#1", jobId: "k", attempt: 1, verdict: "valid" });
+    made.tell({ type: "complete", connId: "larger#1", jobId: "k", attempt: 1, verdict: "valid" });
     expect([made.where("j"), made.where("l")]).toEqual(["assigned larger 2", "pending"]);
   });
 
@@ -88,15 +88,15 @@ describe("a job that does not fit a worker's context", () => {
     made.submit("k", LLM);
     tooLong(made, "a", 1);
     const capabilities = new Set(["LLM_INFER"] as const);
-    expect(words(made.tell({ type: "update", conn: "b#1", capabilities, acks: true }))).toBe("");
-    expect(words(made.tell({ type: "update", conn: "b#1", capabilities, acks: true, context: 5000 }))).toBe("assign j 2 to b#1");
+    expect(words(made.tell({ type: "update", connId: "b#1", capabilities, acks: true }))).toBe("");
+    expect(words(made.tell({ type: "update", connId: "b#1", capabilities, acks: true, context: 5000 }))).toBe("assign j 2 to b#1");
   });
 
   test("[JB5] if the worker with the larger context leaves, the job fails after its claim window, with the cause and the message", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);
     tooLong(made, "a", 1, "too long");
-    made.tell({ type: "disconnect", conn: "larger#1" });
+    made.tell({ type: "disconnect", connId: "larger#1" });
     made.pass(30_000);
     expect(made.where("j")).toBe("failed context_length_exceeded: too long");
   });
@@ -104,7 +104,7 @@ describe("a job that does not fit a worker's context", () => {
   test("[JB4] a larger worker that rejected it gets it again at the tick, a smaller one does not", () => {
     const made = desk({ a: 4096, larger: 8192 });
     tooLong(made, "a", 1);
-    made.tell({ type: "reject", conn: "larger#1", jobId: "j" });
+    made.tell({ type: "reject", connId: "larger#1", jobId: "j" });
     expect(made.where("j")).toBe("pending");
     expect(words(made.pass(2_000))).toBe("assign j 2 to larger#1");
   });
@@ -119,8 +119,8 @@ describe("a job that does not fit a worker's context", () => {
 
   test("[WS9] a reject for that reason uses no attempt; without a larger worker the job ends", () => {
     const made = desk({ a: 4096, larger: 8192 });
-    expect(words(made.tell({ type: "reject", conn: "a#1", jobId: "j", tooLong: true }))).toBe("assign j 1 to larger#1");
-    expect(words(made.tell({ type: "reject", conn: "larger#1", jobId: "j", tooLong: true }))).toBe("");
+    expect(words(made.tell({ type: "reject", connId: "a#1", jobId: "j", tooLong: true }))).toBe("assign j 1 to larger#1");
+    expect(words(made.tell({ type: "reject", connId: "larger#1", jobId: "j", tooLong: true }))).toBe("");
     expect(made.where("j")).toBe("failed context_length_exceeded");
   });
 
@@ -141,7 +141,7 @@ describe("what the last worker said", () => {
   test("[JB5] is part of the failed job; of several attempts the last message counts", () => {
     const made = desk({ a: 0, b: 0, c: 0 });
     const fail = (key: string, attempt: number, message: string) =>
-      made.tell({ type: "failed", conn: `${key}#1`, jobId: "j", attempt, retryable: true, message });
+      made.tell({ type: "failed", connId: `${key}#1`, jobId: "j", attempt, retryable: true, message });
     fail("a", 1, "first");
     fail("b", 2, "second");
     fail("c", 3, "third");
@@ -150,17 +150,17 @@ describe("what the last worker said", () => {
 
   test("[JB5] if the last worker sent no message, the job has no message of an earlier worker", () => {
     const made = desk({ a: 0, b: 0 });
-    made.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, message: "out of memory" });
+    made.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true, message: "out of memory" });
     expect(made.where("j")).toBe("assigned b 2");
-    made.tell({ type: "drain", conn: "a#1" });
-    made.tell({ type: "disconnect", conn: "b#1" });
+    made.tell({ type: "drain", connId: "a#1" });
+    made.tell({ type: "disconnect", connId: "b#1" });
     made.pass(60_000);
     expect(made.where("j")).toBe("failed worker_lost");
   });
 
   test("[JB5] an output that is an error is what the worker said", () => {
     const made = desk({ a: 0 });
-    made.tell({ type: "complete", conn: "a#1", jobId: "j", attempt: 1, verdict: "worker_error", message: "no disk" });
+    made.tell({ type: "complete", connId: "a#1", jobId: "j", attempt: 1, verdict: "worker_error", message: "no disk" });
     expect(made.where("j")).toBe("failed worker_error: no disk");
   });
 });
@@ -171,7 +171,7 @@ describe("a frame over the limit", () => {
     made.submit("j", LLM);
     for (const key of ["a", "b", "c"]) {
       made.register(key);
-      expect(words(made.tell({ type: "oversized", conn: `${key}#1`, jobId: "j" }))).toBe("rejected: output_too_large");
+      expect(words(made.tell({ type: "oversized", connId: `${key}#1`, jobId: "j" }))).toBe("rejected: output_too_large");
     }
     expect(made.where("j")).toBe("failed output_too_large");
   });
@@ -179,14 +179,14 @@ describe("a frame over the limit", () => {
   test("[LM1, WS7] the worker gets no job on the socket that is about to be closed", () => {
     const made = desk({ a: 0 });
     made.submit("k", LLM);
-    expect(words(made.tell({ type: "oversized", conn: "a#1", jobId: "j" }))).toBe("rejected: output_too_large");
+    expect(words(made.tell({ type: "oversized", connId: "a#1", jobId: "j" }))).toBe("rejected: output_too_large");
     expect([made.where("j"), made.where("k")]).toEqual(["pending", "pending"]);
-    expect(made.tell({ type: "disconnect", conn: "a#1" })).toEqual(NOTHING);
+    expect(made.tell({ type: "disconnect", connId: "a#1" })).toEqual(NOTHING);
   });
 
   test("[LM1] for a job that the worker does not hold only closes the socket", () => {
     const made = desk({ a: 0 });
-    made.tell({ type: "oversized", conn: "a#1", jobId: "other" });
+    made.tell({ type: "oversized", connId: "a#1", jobId: "other" });
     expect(made.where("j")).toBe("assigned a 1 gone");
   });
 });
@@ -198,7 +198,7 @@ describe("a worker that ends job after job", () => {
       const made = new Desk();
       made.register("a");
       for (let i = 0; i < 8; i++) made.submit(`j${i}`, LLM);
-      for (let i = 0; i < 5; i++) made.tell({ type: "failed", conn: "a#1", jobId: `j${i}`, attempt: 1, retryable: false, cause });
+      for (let i = 0; i < 5; i++) made.tell({ type: "failed", connId: "a#1", jobId: `j${i}`, attempt: 1, retryable: false, cause });
       expect([made.where("j4"), made.where("j5")]).toEqual([`failed ${cause}`, "pending"]);
       expect(words(made.pass(2_000))).toBe("assign j5 1 to a#1");
     },

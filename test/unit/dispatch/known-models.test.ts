@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { KnownModels } from "../../../src/coordinator/dispatch/known-models.ts";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 
 const NOW = 1_000_000;
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { Reduced, Settlement } from "../../../src/coordinator/dispatch/index.ts";
 import { Desk, words } from "./desk.ts";
 
@@ -9,8 +10,8 @@ const LOST: Settlement = { kind: "unknown", lost: true };
 /** Unknown, as a facilitator says it: this a payer can bring about. */
 const SAID: Settlement = { kind: "unknown", lost: false };
 const BUSY: Settlement = { kind: "not_asked" };
-const fails = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "failed", conn, jobId, attempt: 1, retryable: false });
-const completes = (desk: Desk, conn: string, jobId: string) => desk.tell({ type: "complete", conn, jobId, attempt: undefined, verdict: "valid" });
+const fails = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "failed", connId, jobId, attempt: 1, retryable: false });
+const completes = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "complete", connId, jobId, attempt: undefined, verdict: "valid" });
 
 /** A desk where `w` is kept for the paid job `j`, and payment `k` is being settled. */
 function settling(): Desk {
@@ -22,8 +23,8 @@ function settling(): Desk {
 
 /** The worker acknowledges `j`, and then its connection and its grace time are over. */
 function loseAfterAck(desk: Desk): void {
-  desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 });
-  desk.tell({ type: "disconnect", conn: "w#1" });
+  desk.tell({ type: "ack", connId: "w#1", jobId: "j", attempt: 1 });
+  desk.tell({ type: "disconnect", connId: "w#1" });
   desk.pass(TIMING.grace);
 }
 
@@ -87,7 +88,7 @@ describe("before anyone is asked", () => {
     const secret = { privacyClass: "PRIVATE", trustedKeys: ["w"] } as const;
     desk.register("w");
     desk.reserve("k", "j", {}, secret);
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     expect(words(desk.buy("k", "j", "pam", secret))).toBe("drop k, no_trusted_worker");
     expect(desk.where("j")).toBe("failed no_trusted_worker");
     desk.reserve("l", "full");
@@ -276,16 +277,16 @@ describe("settle between claim and assignment", () => {
   });
 
   test.each<[string, (desk: Desk) => unknown]>([
-    ["the socket of the worker closes", (desk) => desk.tell({ type: "disconnect", conn: "w#1" })],
+    ["the socket of the worker closes", (desk) => desk.tell({ type: "disconnect", connId: "w#1" })],
     ["the worker reconnects on another socket", (desk) => desk.register("w", { capabilities: [] })],
-    ["the worker drains", (desk) => desk.tell({ type: "drain", conn: "w#1" })],
-    ["the worker cannot run such jobs any more", (desk) => desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["LLM_INFER"]), acks: true })],
+    ["the worker drains", (desk) => desk.tell({ type: "drain", connId: "w#1" })],
+    ["the worker cannot run such jobs any more", (desk) => desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["LLM_INFER"]), acks: true })],
     [
       "the worker is silent",
       (desk) => {
         desk.silence("w#1");
         desk.now += 1;
-        for (const conn of ["w#1"]) desk.silence(conn);
+        for (const connId of ["w#1"]) desk.silence(connId);
         desk.now += TIMING.silentUnclaimable + 1;
       },
     ],
@@ -336,10 +337,10 @@ describe("settle between claim and assignment", () => {
     desk.pay("k", "j");
     desk.submit("free");
     desk.submit("llm", { jobType: "LLM_INFER" });
-    desk.tell({ type: "update", conn: "w#1", capabilities: new Set(["TASK"]), acks: true });
+    desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["TASK"]), acks: true });
     desk.pass(TIMING.claimWindow + 1);
     expect([desk.where("j"), desk.where("free"), desk.where("llm")]).toEqual(["settling for w", "pending", "failed no_eligible_worker"]);
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(TIMING.retryTick);
     expect([desk.where("j"), desk.money("k"), desk.where("free")]).toEqual(["failed no_eligible_worker", "void unused", "failed no_eligible_worker"]);
   });
@@ -503,7 +504,7 @@ describe("nobody knows", () => {
 
   test("[PY8] after a doubt already_used counts as our settlement, and the claim window and the total time start again", () => {
     const desk = unknown();
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(TIMING.settleRetry);
     desk.settled("k", LOST);
     desk.pass(4_000);
@@ -721,7 +722,7 @@ describe("credit", () => {
     if (how === "for good") fails(desk, "w#1", "j");
     if (how === "cancelled") desk.tell({ type: "cancel", jobId: "j" });
     if (how === "by its deadline") {
-      desk.tell({ type: "disconnect", conn: "w#1" });
+      desk.tell({ type: "disconnect", connId: "w#1" });
       desk.pass(TIMING.total);
     }
     expect(desk.money("k")).toBe("credit");
@@ -730,7 +731,7 @@ describe("credit", () => {
   test("[JB13] whoever leaves cancels only what nobody has started", () => {
     const desk = settling();
     desk.settled("k");
-    desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 });
+    desk.tell({ type: "ack", connId: "w#1", jobId: "j", attempt: 1 });
     desk.tell({ type: "cancel", jobId: "j", unlessStarted: true });
     expect(desk.where("j")).toBe("running w 1");
   });
@@ -829,7 +830,7 @@ describe("credit", () => {
       if (desk.money(name) === "settling") desk.settled(name);
       // Progress goes on until the total time is over.
       for (let n = 0; n < 10; n++) {
-        desk.tell({ type: "progress", conn: desk.state.workers.get("w")?.conn ?? "", jobId: `${name}-job`, attempt: 1 });
+        desk.tell({ type: "progress", connId: desk.state.workers.get("w")?.connId ?? "", jobId: `${name}-job`, attempt: 1 });
         desk.pass(20_000);
       }
       expect(desk.where(`${name}-job`)).toBe("failed deadline_exceeded");
@@ -850,7 +851,7 @@ describe("credit", () => {
 
   test("[JB5] a paid job that finds no worker fails with worker_unavailable, a job without a payment with no_eligible_worker", () => {
     const desk = withCredit();
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pay("fresh", "f");
     desk.submit("free");
     desk.pay("held", "h", { payer: "quin" });
@@ -861,7 +862,7 @@ describe("credit", () => {
 
   test.each([
     ["before a worker acknowledged it", true, "credit", () => {}],
-    ["after its worker acknowledged it", true, "spent", (desk: Desk) => desk.tell({ type: "ack", conn: "w#1", jobId: "j", attempt: 1 })],
+    ["after its worker acknowledged it", true, "spent", (desk: Desk) => desk.tell({ type: "ack", connId: "w#1", jobId: "j", attempt: 1 })],
     ["of a worker that never acknowledges", false, "spent", () => {}],
     ["after the worker that had acknowledged it was lost", true, "credit", loseAfterAck],
   ] as const)("[JB13] cancelled %s", (_, acks, money, act) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FailureCause } from "../../../src/protocol/job.ts";
-import { TIMING } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Desk, words } from "./desk.ts";
 
 /** An id of a job that goes to probation, and one of a job that does not. */
@@ -13,11 +13,11 @@ function newcomer(desk: Desk, key: string, network: string): void {
 }
 
 function fail(desk: Desk, key: string, jobId: string, attempt: number, cause?: "content_refused"): string {
-  return words(desk.tell({ type: "failed", conn: `${key}#1`, jobId, attempt, retryable: false, ...(cause !== undefined && { cause }) }));
+  return words(desk.tell({ type: "failed", connId: `${key}#1`, jobId, attempt, retryable: false, ...(cause !== undefined && { cause }) }));
 }
 
 function complete(desk: Desk, key: string, jobId: string): void {
-  desk.tell({ type: "complete", conn: `${key}#1`, jobId, attempt: undefined, verdict: "valid" });
+  desk.tell({ type: "complete", connId: `${key}#1`, jobId, attempt: undefined, verdict: "valid" });
 }
 
 describe("the claim between proven keys and newcomers", () => {
@@ -71,7 +71,7 @@ describe("the claim between proven keys and newcomers", () => {
     newcomer(desk, "b", "n");
     desk.register("old");
     desk.submit(FIFTH);
-    desk.tell({ type: "disconnect", conn: "a#1" });
+    desk.tell({ type: "disconnect", connId: "a#1" });
     desk.submit("0f-job");
     expect(desk.where("0f-job")).toBe("assigned old 1");
   });
@@ -134,7 +134,7 @@ describe("blame", () => {
     expect(turn("00-2")).toBe("old");
     desk.pass(TIMING.backOff);
     expect(turn("00-3")).toBe("b");
-    desk.tell({ type: "reject", conn: "b#1", jobId: "00-3" });
+    desk.tell({ type: "reject", connId: "b#1", jobId: "00-3" });
     complete(desk, "old", "00-3");
     desk.pass(TIMING.backOff);
     expect(turn("00-4")).toBe("old");
@@ -152,7 +152,7 @@ describe("blame", () => {
     desk.submit(FIFTH);
     fail(desk, "a", FIFTH, 1);
     complete(desk, "old", FIFTH);
-    desk.tell({ type: "disconnect", conn: "a#1" });
+    desk.tell({ type: "disconnect", connId: "a#1" });
     newcomer(desk, "fresh", "n");
     desk.pass(TIMING.backOff - 1);
     desk.submit("0f-job");
@@ -163,7 +163,7 @@ describe("blame", () => {
     const desk = new Desk();
     newcomer(desk, "a", "n");
     desk.submit("j");
-    desk.tell({ type: "disconnect", conn: "a#1" });
+    desk.tell({ type: "disconnect", connId: "a#1" });
     const { rows } = desk.pass(TIMING.grace)[0] ?? { rows: [] };
     expect(rows).toContainEqual(expect.objectContaining({ type: "record", key: "a", record: expect.objectContaining({ failed: 1 }) }));
     expect(desk.state.networks.get("n")?.failures).toBe(1);
@@ -182,7 +182,7 @@ describe("blame", () => {
     newcomer(desk, "a", "n");
     desk.submit("j", { jobType: "LLM_INFER" });
     desk.register("b");
-    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
+    desk.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
     expect(desk.state.networks.get("n")?.failures).toBe(0);
   });
 
@@ -205,7 +205,7 @@ describe("blame", () => {
       newcomer(desk, `k${n}`, `n${n}`);
       desk.submit(`j${n}`);
       fail(desk, `k${n}`, `j${n}`, 1);
-      desk.tell({ type: "disconnect", conn: `k${n}#1` });
+      desk.tell({ type: "disconnect", connId: `k${n}#1` });
     }
     expect([desk.state.networks.size, desk.state.awayNetworks.size]).toEqual([5_000, 5_000]);
     expect(desk.state.networks.has("n5099")).toBe(true);
@@ -216,7 +216,7 @@ describe("the last word on a job", () => {
   const START: readonly [FailureCause, (desk: Desk, key: string, attempt: number) => string][] = [
     ["worker_error", (desk, key, attempt) => fail(desk, key, "j", attempt)],
     ["content_refused", (desk, key, attempt) => fail(desk, key, "j", attempt, "content_refused")],
-    ["worker_error", (desk, key, attempt) => words(desk.tell({ type: "complete", conn: `${key}#1`, jobId: "j", attempt, verdict: "worker_error" }))],
+    ["worker_error", (desk, key, attempt) => words(desk.tell({ type: "complete", connId: `${key}#1`, jobId: "j", attempt, verdict: "worker_error" }))],
   ];
 
   test.each(START)("[JB11, JB5] the word of one key does not end a job: %s (%#)", (cause, deny) => {
@@ -273,7 +273,7 @@ describe("the last word on a job", () => {
     fail(desk, "a", "j", 1);
     desk.forget(["b", "c"]);
     expect(desk.where("j")).toBe("assigned b 2");
-    words(desk.tell({ type: "failed", conn: "b#2", jobId: "j", attempt: 2, retryable: false }));
+    words(desk.tell({ type: "failed", connId: "b#2", jobId: "j", attempt: 2, retryable: false }));
     expect(desk.where("j")).toBe("failed worker_error");
   });
 
@@ -282,7 +282,7 @@ describe("the last word on a job", () => {
     desk.register("bad", { ...NEWCOMER, context: 1_000_000_000 });
     desk.submit("j", { jobType: "LLM_INFER" });
     desk.register("good", { context: 4096 });
-    expect(words(desk.tell({ type: "failed", conn: "bad#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" }))).toBe(
+    expect(words(desk.tell({ type: "failed", connId: "bad#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" }))).toBe(
       "assign j 2 to good#1",
     );
   });
@@ -297,7 +297,7 @@ describe("the last word on a job", () => {
       desk.register(key, { ...NEWCOMER, network: "n", context });
     desk.submit("j", { jobType: "LLM_INFER" });
     desk.register("good");
-    const told = desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
+    const told = desk.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "context_length_exceeded" });
     expect(words(told)).toBe("assign j 2 to good#1");
   });
 });
@@ -307,11 +307,11 @@ describe("a job that has lost an attempt", () => {
     const desk = new Desk();
     desk.register("old");
     desk.submit("busy");
-    desk.tell({ type: "ack", conn: "old#1", jobId: "busy", attempt: 1 });
+    desk.tell({ type: "ack", connId: "old#1", jobId: "busy", attempt: 1 });
     newcomer(desk, "a", "n1");
     newcomer(desk, "b", "n2");
     desk.submit("j");
-    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true });
+    desk.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true });
     desk.pass(6_000);
     expect(desk.where("j")).toBe("pending");
     complete(desk, "old", "busy");
@@ -325,8 +325,8 @@ describe("a job that has lost an attempt", () => {
     newcomer(desk, "a", "n1");
     newcomer(desk, "b", "n2");
     desk.submit("j");
-    desk.tell({ type: "failed", conn: "a#1", jobId: "j", attempt: 1, retryable: true });
-    desk.tell({ type: "disconnect", conn: "old#1" });
+    desk.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true });
+    desk.tell({ type: "disconnect", connId: "old#1" });
     desk.pass(TIMING.retryTick);
     expect(desk.where("j")).toBe("assigned b 2");
   });
@@ -338,7 +338,7 @@ describe("a job that has lost an attempt", () => {
     newcomer(desk, "a", "n1");
     newcomer(desk, "b", "n2");
     desk.submit("j");
-    desk.tell({ type: "reject", conn: "a#1", jobId: "j" });
+    desk.tell({ type: "reject", connId: "a#1", jobId: "j" });
     expect(desk.where("j")).toBe("assigned b 1");
   });
 });

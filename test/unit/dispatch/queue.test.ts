@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JobFacts } from "../../../src/coordinator/dispatch/index.ts";
-import { LIMITS, MiB, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS, MiB } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Desk, words } from "./desk.ts";
 
 /** Jobs that a new desk accepts before the first refusal, each with these facts. */
@@ -65,7 +66,7 @@ describe("the shares of the queue [LM1]", () => {
     desk.register("w", { capabilities: ["TASK"] });
     desk.submit("lost");
     expect(accepted(() => ({}), desk)).toBe(2);
-    desk.tell({ type: "failed", conn: "w#1", jobId: "lost", attempt: 1, retryable: true });
+    desk.tell({ type: "failed", connId: "w#1", jobId: "lost", attempt: 1, retryable: true });
     expect([desk.state.queue.jobs, desk.state.queue.heldBy("user", "ann")]).toEqual([2, { jobs: 2, bytes: 20 }]);
   });
 

@@ -9,16 +9,16 @@ describe("one socket per key [WS7]", () => {
     desk.register("w");
     desk.submit("j");
     desk.register("w");
-    expect(desk.tell({ type: "disconnect", conn: "w#1" })).toEqual(NOTHING);
+    expect(desk.tell({ type: "disconnect", connId: "w#1" })).toEqual(NOTHING);
     expect(desk.where("j")).toBe("assigned w 1");
-    expect(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" })).toEqual(NOTHING);
+    expect(desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "valid" })).toEqual(NOTHING);
   });
 
   test("[WS10] a worker that reconnects after the grace time gets its job back if it still waits, without a new attempt", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(16_000);
     expect(words(desk.register("w", { resume: [J1] }))).toBe("");
     expect(desk.where("j")).toBe("running w 1");
@@ -28,7 +28,7 @@ describe("one socket per key [WS7]", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(16_000);
     desk.register("v");
     desk.submit("next");
@@ -37,25 +37,25 @@ describe("one socket per key [WS7]", () => {
   });
 
   test.each([
-    ["failed it", (desk: Desk): void => void desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true })],
-    ["sent an invalid receipt", (desk: Desk): void => void desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "invalid_receipt" })],
-    ["sent too much", (desk: Desk): void => void desk.tell({ type: "oversized", conn: "w#1", jobId: "j" })],
+    ["failed it", (desk: Desk): void => void desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true })],
+    ["sent an invalid receipt", (desk: Desk): void => void desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "invalid_receipt" })],
+    ["sent too much", (desk: Desk): void => void desk.tell({ type: "oversized", connId: "w#1", jobId: "j" })],
     ["ran out of time", (desk: Desk): void => void desk.pass(20_000)],
   ] as const)("[WS10] [JB4] a worker that %s does not get the job back by listing it, but at a tick, if no other is there", (_, lose) => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     desk.pass(10_000);
     desk.register("v");
     desk.submit("other");
-    desk.tell({ type: "ack", conn: "v#1", jobId: "other", attempt: 1 });
+    desk.tell({ type: "ack", connId: "v#1", jobId: "other", attempt: 1 });
     lose(desk);
     for (let socket = 2; socket <= 4; socket++) {
       expect(words(desk.register("w", { resume: [J1] }))).toContain(`cancel j 1 on w#${socket}: not_assigned`);
       expect(desk.where("j")).toBe("pending");
     }
-    desk.tell({ type: "disconnect", conn: "v#1" });
+    desk.tell({ type: "disconnect", connId: "v#1" });
     desk.pass(2_000);
     expect(desk.where("j")).toBe("assigned w 2");
   });
@@ -66,16 +66,16 @@ describe("one socket per key [WS7]", () => {
     desk.submit("j");
     desk.pass(7_000);
     expect(desk.where("j")).toBe("assigned w 2");
-    expect(words(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, cancel j 2 on w#1: completed");
+    expect(words(desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, cancel j 2 on w#1: completed");
   });
 
   test("[WS11] a draining worker gets no new job; after its job it gets drained and is closed", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "drain", conn: "w#1" });
+    desk.tell({ type: "drain", connId: "w#1" });
     desk.submit("next");
-    expect(words(desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, drained w#1, close w#1 1000");
+    expect(words(desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "valid" }))).toBe("accepted, drained w#1, close w#1 1000");
     expect(desk.where("next")).toBe("pending");
   });
 
@@ -83,14 +83,14 @@ describe("one socket per key [WS7]", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "drain", conn: "w#1" });
-    expect(words(desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true }))).toBe("drained w#1, close w#1 1000");
+    desk.tell({ type: "drain", connId: "w#1" });
+    expect(words(desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true }))).toBe("drained w#1, close w#1 1000");
     expect(desk.where("j")).toBe("pending");
   });
 });
 
 describe("strikes [RC4]", () => {
-  const bad = (desk: Desk, jobId: string) => desk.tell({ type: "complete", conn: "w#1", jobId, attempt: undefined, verdict: "invalid_receipt" });
+  const bad = (desk: Desk, jobId: string) => desk.tell({ type: "complete", connId: "w#1", jobId, attempt: undefined, verdict: "invalid_receipt" });
 
   test("[RC4] the third strike parks the worker: it gets no job before the close, and its job goes to another worker", () => {
     const desk = new Desk();
@@ -123,7 +123,7 @@ describe("strikes [RC4]", () => {
     bad(desk, "j");
     for (let times = 0; times < 3; times++) expect(words(bad(desk, "j"))).toBe("rejected: invalid_receipt");
     expect(desk.state.workers.get("w")?.record).toMatchObject({ strikes: 2, parks: 0, parkedUntil: 0 });
-    const { rows } = desk.tell({ type: "complete", conn: "w#1", jobId: "j", attempt: undefined, verdict: "valid" });
+    const { rows } = desk.tell({ type: "complete", connId: "w#1", jobId: "j", attempt: undefined, verdict: "valid" });
     expect(rows).toContainEqual(expect.objectContaining({ key: "w", record: expect.objectContaining({ strikes: 1, parks: 0, parkedUntil: 0 }) }));
   });
 
@@ -157,7 +157,7 @@ describe("the hub's memory is lost [JB9]", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true });
+    desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true });
     desk.register("v");
     expect(desk.where("j")).toBe("assigned v 2");
     desk.forget(["w", "v"]);
@@ -169,7 +169,7 @@ describe("the hub's memory is lost [JB9]", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j");
-    desk.tell({ type: "ack", conn: "w#1", ...J1 });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
     for (let naps = 0; naps < 2; naps++) {
       desk.pass(10_000);
       desk.forget(["w"]);
@@ -181,7 +181,7 @@ describe("the hub's memory is lost [JB9]", () => {
     const desk = new Desk();
     desk.register("w");
     desk.submit("j", { jobType: "LLM_INFER" });
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     desk.pass(10_000);
     desk.forget();
     desk.pass(5_000);
@@ -209,7 +209,7 @@ describe("the hub's memory is lost [JB9]", () => {
     desk.submit("next");
     desk.register("w", { draining: true });
     expect([desk.where("j"), desk.where("next")]).toEqual(["assigned w 1", "pending"]);
-    expect(words(desk.tell({ type: "complete", conn: "w#3", ...J1, verdict: "valid" }))).toBe("accepted, drained w#3, close w#3 1000");
+    expect(words(desk.tell({ type: "complete", connId: "w#3", ...J1, verdict: "valid" }))).toBe("accepted, drained w#3, close w#3 1000");
   });
 
   test("[JB9] two rows that claim one worker: the second job waits again", () => {

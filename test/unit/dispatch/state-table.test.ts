@@ -16,7 +16,7 @@ function leased(): Desk {
 
 function running(): Desk {
   const desk = leased();
-  desk.tell({ type: "ack", conn: "w#1", ...J1 });
+  desk.tell({ type: "ack", connId: "w#1", ...J1 });
   return desk;
 }
 
@@ -24,7 +24,7 @@ const STATES = {
   /** It waits again: `w` had attempt 1 and failed. */
   pending: () => {
     const desk = leased();
-    desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true });
+    desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true });
     return desk;
   },
   leased,
@@ -32,20 +32,20 @@ const STATES = {
   /** `w` runs it and its socket is gone. */
   orphaned: () => {
     const desk = running();
-    desk.tell({ type: "disconnect", conn: "w#1" });
+    desk.tell({ type: "disconnect", connId: "w#1" });
     return desk;
   },
   ended: () => {
     const desk = running();
-    desk.tell({ type: "complete", conn: "w#1", ...J1, verdict: "valid" });
+    desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "valid" });
     return desk;
   },
 } as const;
 
 type Row = { rule: string; event: string; tell: (desk: Desk) => Reduced | Reduced[] } & Record<keyof typeof STATES, string>;
 
-const completes = (conn: string, attempt: number | undefined, verdict: Verdict) => (desk: Desk) =>
-  desk.tell({ type: "complete", conn, jobId: "j", attempt, verdict });
+const completes = (connId: string, attempt: number | undefined, verdict: Verdict) => (desk: Desk) =>
+  desk.tell({ type: "complete", connId, jobId: "j", attempt, verdict });
 const stop = (attempt: number) => `cancel j ${attempt} on w#1: not_assigned`;
 const replaced = "close w#1 4001";
 const kept = { pending: "pending", leased: "assigned w 1", running: "running w 1", orphaned: "running w 1 gone", ended: "completed w" };
@@ -57,7 +57,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS9",
     event: "job_ack",
-    tell: (desk) => desk.tell({ type: "ack", conn: "w#1", ...J1 }),
+    tell: (desk) => desk.tell({ type: "ack", connId: "w#1", ...J1 }),
     pending: `pending, ${stop(1)}`,
     leased: "running w 1",
     ended: `completed w, ${stop(1)}`,
@@ -66,7 +66,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS9",
     event: "job_ack of another attempt",
-    tell: (desk) => desk.tell({ type: "ack", conn: "w#1", ...J2 }),
+    tell: (desk) => desk.tell({ type: "ack", connId: "w#1", ...J2 }),
     pending: `pending, ${stop(2)}`,
     leased: `assigned w 1, ${stop(2)}`,
     running: `running w 1, ${stop(2)}`,
@@ -76,7 +76,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS9",
     event: "job_progress",
-    tell: (desk) => desk.tell({ type: "progress", conn: "w#1", ...J1 }),
+    tell: (desk) => desk.tell({ type: "progress", connId: "w#1", ...J1 }),
     pending: `pending, ${stop(1)}`,
     leased: "running w 1",
     ended: `completed w, ${stop(1)}`,
@@ -156,7 +156,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS9",
     event: "job_failed, retryable",
-    tell: (desk) => desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true }),
+    tell: (desk) => desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true }),
     leased: "pending",
     running: "pending",
   },
@@ -164,7 +164,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS9",
     event: "job_failed for good",
-    tell: (desk) => desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: false }),
+    tell: (desk) => desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: false }),
     leased: "failed worker_error",
     running: "failed worker_error",
   },
@@ -172,7 +172,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "JB5",
     event: "job_failed for good, with a cause of its own and a message",
-    tell: (desk) => desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: false, cause: "content_refused", message: "not that" }),
+    tell: (desk) => desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: false, cause: "content_refused", message: "not that" }),
     leased: "failed content_refused: not that",
     running: "failed content_refused: not that",
   },
@@ -180,7 +180,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "JB5",
     event: "job_failed, the context is too small and nobody has a larger one",
-    tell: (desk) => desk.tell({ type: "failed", conn: "w#1", ...J1, retryable: true, cause: "context_length_exceeded" }),
+    tell: (desk) => desk.tell({ type: "failed", connId: "w#1", ...J1, retryable: true, cause: "context_length_exceeded" }),
     leased: "failed context_length_exceeded",
     running: "failed context_length_exceeded",
   },
@@ -188,17 +188,24 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "LM1",
     event: "a frame over the limit",
-    tell: (desk) => desk.tell({ type: "oversized", conn: "w#1", jobId: "j" }),
+    tell: (desk) => desk.tell({ type: "oversized", connId: "w#1", jobId: "j" }),
     leased: "pending, rejected: output_too_large",
     running: "pending, rejected: output_too_large",
   },
-  { ...kept, rule: "WS9", event: "job_failed of another attempt", tell: (desk) => desk.tell({ type: "failed", conn: "w#1", ...J2, retryable: false }) },
-  { ...kept, rule: "WS9", event: "job_reject", tell: (desk) => desk.tell({ type: "reject", conn: "w#1", jobId: "j" }), leased: "pending", running: "pending" },
+  { ...kept, rule: "WS9", event: "job_failed of another attempt", tell: (desk) => desk.tell({ type: "failed", connId: "w#1", ...J2, retryable: false }) },
+  {
+    ...kept,
+    rule: "WS9",
+    event: "job_reject",
+    tell: (desk) => desk.tell({ type: "reject", connId: "w#1", jobId: "j" }),
+    leased: "pending",
+    running: "pending",
+  },
   {
     ...kept,
     rule: "JB4",
     event: "the socket closes",
-    tell: (desk) => desk.tell({ type: "disconnect", conn: "w#1" }),
+    tell: (desk) => desk.tell({ type: "disconnect", connId: "w#1" }),
     leased: "assigned w 1 gone",
     running: "running w 1 gone",
   },
@@ -256,7 +263,7 @@ const TABLE: readonly Row[] = [
     ...kept,
     rule: "WS11",
     event: "drain",
-    tell: (desk) => desk.tell({ type: "drain", conn: "w#1" }),
+    tell: (desk) => desk.tell({ type: "drain", connId: "w#1" }),
     pending: "pending, drained w#1, close w#1 1000",
     ended: "completed w, drained w#1, close w#1 1000",
   },

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 
 const PAGE = readFileSync("docs/payments.md", "utf8").replaceAll(/\s+/g, " ");
 const seconds = (ms: number): string => `${ms / 1_000} s`;

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { LateResults } from "../../../src/coordinator/hub/job-answers.ts";
+import { LateResults } from "../../../src/coordinator/hub/late-results.ts";
 
 /** Questions that are answered when the test says so. */
-function desk(): { asked: string[]; ask: (conn: string, more?: { owner?: string; chars?: number }) => boolean; answer: () => Promise<void> } {
+function desk(): { asked: string[]; ask: (connId: string, more?: { owner?: string; chars?: number }) => boolean; answer: () => Promise<void> } {
   const lookups = new LateResults();
   const asked: string[] = [];
   const open: PromiseWithResolvers<void>[] = [];
-  const ask = (conn: string, { owner = conn, chars = 100 } = {}): boolean =>
-    lookups.add({ conn, owner, text: "x".repeat(chars) }, () => {
-      asked.push(conn);
+  const ask = (connId: string, { owner = connId, chars = 100 } = {}): boolean =>
+    lookups.add({ connId, owner, text: "x".repeat(chars) }, () => {
+      asked.push(connId);
       const one = Promise.withResolvers<void>();
       open.push(one);
       return one.promise;
@@ -53,7 +53,7 @@ test("[LM1] the largest frame fits, and then nothing more of the same client, fr
   const { ask, answer } = desk();
   expect(LARGEST).toBeGreaterThanOrEqual(LIMITS.frameBytes);
   expect(ask("w1", { owner: "client", chars: LARGEST })).toBe(true);
-  for (const conn of ["w1", "w2"]) expect(ask(conn, { owner: "client", chars: 1 })).toBe(false);
+  for (const connId of ["w1", "w2"]) expect(ask(connId, { owner: "client", chars: 1 })).toBe(false);
   expect(ask("other", { chars: LARGEST })).toBe(true);
   await answer();
   expect(ask("w2", { owner: "client", chars: LARGEST })).toBe(true);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { ChainAnswer, Doubt, Found } from "../../../src/coordinator/payment/chain.ts";
 import { SvmChain } from "../../../src/coordinator/payment/chain-svm.ts";
 import { readTransaction } from "../../../src/coordinator/chain/svm-transaction.ts";

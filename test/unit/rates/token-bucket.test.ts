@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RATES, TIMING } from "../../../src/protocol/limits.ts";
+import { RATES } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { FrameBudget, type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;

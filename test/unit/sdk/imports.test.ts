@@ -24,7 +24,11 @@ function runtimeImports(file: string, seen = new Map<string, Set<string>>()): Ma
 it("at run time the SDK imports only its own files, the receipts, two files of the protocol without zod, noble, and a parser of event streams", () => {
   const modules = runtimeImports(resolve(SRC, "sdk/index.ts"));
   expect([...modules.keys()]).toContain("sdk/fallback.ts");
-  expect([...modules.keys()].filter((file) => file.startsWith("protocol/")).toSorted()).toEqual(["protocol/limits.ts", "protocol/text.ts"]);
+  expect([...modules.keys()].filter((file) => file.startsWith("protocol/")).toSorted()).toEqual([
+    "protocol/limits.ts",
+    "protocol/text.ts",
+    "protocol/times.ts",
+  ]);
   expect([...modules.keys()].filter((file) => !/^(?:sdk|receipt|protocol)\//.test(file))).toEqual([]);
   const packages = new Set([...modules.values()].flatMap((names) => [...names]));
   expect([...packages].toSorted()).toEqual(["@noble/ed25519", "@noble/hashes/sha2.js", "@noble/hashes/utils.js", "eventsource-parser"]);

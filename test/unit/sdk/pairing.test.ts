@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CLIENT, RATES } from "../../../src/protocol/limits.ts";
+import { RATES } from "../../../src/protocol/limits.ts";
+import { CLIENT } from "../../../src/protocol/times.ts";
 import { fingerprintOf, PairingExpiredError } from "../../../src/sdk/index.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { until } from "../../support/until.ts";

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TierReader } from "../../../src/coordinator/hub/tiers.ts";
 import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
 

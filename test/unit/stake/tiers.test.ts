@@ -3,7 +3,8 @@ import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
 import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
 import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
-import { LIMITS, TIMING } from "../../../src/protocol/limits.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Random } from "../../simulation/random.ts";
 
 const START = 1_000_000_000;
@@ -49,6 +50,7 @@ class Crowd {
     const attachment = { conn: key, nonce: "", host: "", client: "", openedAt: this.now, seenAt: this.now, worker: { ...worker, ...standing } };
     // The socket itself is never touched here.
     this.#conns.push({
+      id: key,
       attachment,
       ws: Object.create(null),
       seenAt: 0,
@@ -63,7 +65,7 @@ class Crowd {
   }
 
   tierOf(key: string): string | undefined {
-    return this.#conns.find((conn) => conn.attachment.conn === key)?.attachment.worker?.tier;
+    return this.#conns.find((conn) => conn.id === key)?.attachment.worker?.tier;
   }
 }
 
