@@ -34,6 +34,9 @@ type Parts = {
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
 
+/** What is known of an idempotency key, or why that is not told. */
+type Stored = Extract<ReserveAnswer, { state: "known" | "refused" }>;
+
 /** Handles paid commits: `reserve`, then `submit` after the router had the payment verified, then `settled` when a worker was claimed [PY5–PY9]. */
 export class PaidCommits {
   readonly #parts: Parts;
@@ -47,20 +50,17 @@ export class PaidCommits {
     this.#parts = parts;
   }
 
-  /** The stored answer of an idempotency key; null if it has none [API5]. */
-  async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
-    const { journal, dispatcher, idempotencySince } = this.#parts;
-    if (input.idempotency === null) return null;
-    const { key, fingerprint } = input.idempotency;
-    const known = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
-    if (known === null) return null;
-    return known.fingerprint === fingerprint ? this.#known(known.jobId, input) : { state: "refused", reason: "idempotency_key_reused" };
+  /** The stored answer of an idempotency key, as soon as no other request has the key; null if it has none [API5]. */
+  async stored(input: CommitInput): Promise<Stored | null> {
+    const stored = await this.#enter(input, idempotencyNames(input));
+    this.#mutex.release(input.id);
+    return stored;
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
     const { dispatcher, ledger, deadlines, clock, refusal } = this.#parts;
     for (;;) {
-      const idempotent = await this.#enter(input, payment.key);
+      const idempotent = await this.#enter(input, [...idempotencyNames(input), `payment ${payment.key}`]);
       if (idempotent !== null) return idempotent;
       // Done payments are read from the ledger's table, so what has changed of this one must be written first.
       dispatcher.flush(payment.key);
@@ -90,7 +90,6 @@ export class PaidCommits {
         case "credit":
           return { state: reservation.state };
         case "known":
-          this.#mutex.release(input.id);
           return this.#known(reservation.jobId, input);
         case "refused":
           this.#mutex.release(input.id);
@@ -106,20 +105,33 @@ export class PaidCommits {
   }
 
   async submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+    let isSettling = false;
     try {
-      return await this.#submit(input, key, payer);
+      const answer = await this.#submit(input, key, payer);
+      isSettling = "settle" in answer;
+      return answer;
     } finally {
-      this.#mutex.release(input.id);
+      // The answer to a request that settles by itself is known only after `settled`, and the others with its payment or key wait for it [API5].
+      if (!isSettling) this.#mutex.release(input.id);
     }
   }
 
   /** Records the outcome of a settle call that the router made. */
   async settled(input: CommitInput, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
-    const isTaken = this.#conclude(key, outcome, "request");
-    this.#settling.get(key)?.resolve();
-    this.#settling.delete(key);
-    if (!isTaken || !(await this.#written())) return { ok: false, reason: "reservation_lost" };
-    return this.#outcome(input, key);
+    try {
+      const isTaken = this.#conclude(key, outcome, "request");
+      this.#settling.get(key)?.resolve();
+      this.#settling.delete(key);
+      if (!isTaken || !(await this.#written())) return { ok: false, reason: "reservation_lost" };
+      return await this.#outcome(input, key);
+    } finally {
+      this.#mutex.release(input.id);
+    }
+  }
+
+  /** Lets the requests go on that wait for one whose payment has come into doubt: its router may never tell how it ended, and its job stands [PY8]. */
+  doubted(payments: readonly Payment[]): void {
+    for (const { jobId, doubts } of payments) if (doubts > 0) this.#mutex.release(jobId);
   }
 
   async release(key: string, jobId: string): Promise<void> {
@@ -232,6 +244,7 @@ export class PaidCommits {
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#written();
+    this.#mutex.release(input.id);
     const waited = input.wait > 0 ? await job(jobId, input.wait, input.client) : null;
     return { ok: true, jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
@@ -253,8 +266,10 @@ export class PaidCommits {
     );
   }
 
-  async #known(jobId: string, { wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
+  async #known(jobId: string, { id, wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
     const { settlementOf, job, cancelTokens } = this.#parts;
+    // Others need not wait for the end of the job.
+    this.#mutex.release(id);
     const waited = wait > 0 ? await job(jobId, wait, client) : null;
     return { state: "known", jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
@@ -267,16 +282,21 @@ export class PaidCommits {
     await this.#parts.deadlines.until(this.#parts.clock() + TIMING.settleWait, waiting.promise);
   }
 
-  /** Locks the idempotency key and the payment for a request. Gives the stored answer of the idempotency key instead, if it has one. */
-  async #enter(input: CommitInput, key: string): Promise<ReserveAnswer | null> {
-    for (const name of names(input, key)) {
+  /** Locks names for a request, its idempotency key first: so no two requests wait for each other. Gives the stored answer of that key instead, if it has one. */
+  async #enter(input: CommitInput, names: readonly string[]): Promise<Stored | null> {
+    for (const name of names) {
       if (await this.#lock(name, input.id)) continue;
       this.#mutex.release(input.id);
       return { state: "refused", reason: "overloaded" };
     }
-    const stored = await this.stored(input);
-    if (stored !== null) this.#mutex.release(input.id);
-    return stored;
+    const { journal, dispatcher, idempotencySince } = this.#parts;
+    if (input.idempotency === null) return null;
+    const { key, fingerprint } = input.idempotency;
+    const stored = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
+    if (stored === null) return null;
+    if (stored.fingerprint === fingerprint) return this.#known(stored.jobId, input);
+    this.#mutex.release(input.id);
+    return { state: "refused", reason: "idempotency_key_reused" };
   }
 
   /** Waits until `holder` has locked this name; false if too many requests wait for it already, because each keeps its body in memory [LM1]. */
@@ -310,9 +330,9 @@ function eventOf(payment: Payment): string {
   return events[stepOf(payment)] ?? SETTLEMENT_EVENTS.others;
 }
 
-/** The names that a request locks, always in this order, so that no two requests wait for each other. */
-function names({ userId, idempotency }: Pick<CommitInput, "userId" | "idempotency">, key: string): string[] {
-  return idempotency === null ? [`payment ${key}`] : [`idempotency ${userId}\n${idempotency.key}`, `payment ${key}`];
+/** The name of the lock of a request's idempotency key, if it has one. */
+function idempotencyNames({ userId, idempotency }: CommitInput): string[] {
+  return idempotency === null ? [] : [`idempotency ${userId}\n${idempotency.key}`];
 }
 
 function meaningOf(outcome: SettleOutcome): Settlement {

@@ -335,6 +335,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);
     if (payments.length > 0) this.#outbox.addPayments();
     this.#chain.note(payments);
+    this.#paidCommits.doubted(payments);
     this.#outbox.drainSoon();
     this.#arm();
     for (const id of changed.keys()) this.#streams.changed(id);

@@ -49,6 +49,17 @@ async function payment(tier: Tier, changes: { terms?: Fields; authorization?: Fi
   return header({ x402Version: 2, accepted: { ...accepted, ...changes.terms }, payload, ...changes.envelope });
 }
 
+/** Lets the facilitator answer its next call only when the test says so; the others as before. Resolves at that call, with what answers it. */
+function slow(path: "/verify" | "/settle"): Promise<(body: Fields, status?: number) => void> {
+  const usual = facilitator.replies[path] ?? { body: "" };
+  return new Promise((resolve) => {
+    facilitator.replies[path] = (response) => {
+      facilitator.replies[path] = usual;
+      resolve((body, status = 200) => response.writeHead(status).end(JSON.stringify(body)));
+    };
+  });
+}
+
 const pay = (sent: string, tier: Tier = "cheap", body: Fields = task(newUser())): Promise<Answer> => evm.api.tryCommit(body, tier, { "x-payment": sent });
 
 describe("invalid payments", () => {
@@ -136,6 +147,69 @@ describe("a facilitator that fails or lies", () => {
     expect(answer.ms).toBeGreaterThan(4_500);
     expect(answer.ms).toBeLessThan(9_000);
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+});
+
+describe("nine requests while the first one with their payment or idempotency key settles", () => {
+  const REFUSED = { success: false, errorReason: "insufficient_funds", payer: PAYER, transaction: "", network: "eip155:10143" };
+
+  /** Commits while the facilitator lets the first request wait. When eight others wait for that one, the ninth is told to come again [LM1]; then `settled` is answered. */
+  async function commits(
+    first: () => Promise<Answer>,
+    other: () => Promise<Answer>,
+    settled: Fields,
+  ): Promise<{ first: Promise<Answer>; others: Promise<Answer[]> }> {
+    const asked = slow("/settle");
+    const one = first();
+    const answer = await asked;
+    const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, other);
+    expect(await Promise.race(many)).toMatchObject({ status: 503, body: { error: "overloaded" } });
+    answer(settled);
+    return { first: one, others: Promise.all(many).then((answers) => answers.filter(({ status }) => status !== 503)) };
+  }
+
+  test("[API5, PY7] with its payment: what is refused to the first is refused to the others", async () => {
+    await fullWorker(evm.socketUrl);
+    const [sent, body] = [await payment("cheap"), task(newUser())];
+    const ask = () => pay(sent, "cheap", body);
+    const { first, others } = await commits(ask, ask, REFUSED);
+    expect(await first).toMatchObject({ status: 402, body: { error: "payment_failed: insufficient_funds" } });
+    expect((await others).map(({ status, body: { error } }) => [status, error])).toEqual(
+      Array.from({ length: LIMITS.waitersPerKey }, () => [402, "payment_already_used"]),
+    );
+  });
+
+  test("[API5, PY7] with its idempotency key and payments of their own: after a refusal of the first, one of them buys the job of all", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const payments = await Promise.all(Array.from({ length: LIMITS.waitersPerKey + 2 }, () => payment("cheap")));
+    const [body, key] = [task(newUser()), { "idempotency-key": newUser() }];
+    const ask = () => evm.api.tryCommit(body, "cheap", { ...key, "x-payment": payments.pop() ?? "" });
+    const { first, others } = await commits(ask, ask, REFUSED);
+    expect((await first).status).toBe(402);
+    const bought = await others;
+    expect(bought.map(({ status, headers }) => [status, headers.has("payment-response")])).toEqual(
+      Array.from({ length: LIMITS.waitersPerKey }, () => [201, true]),
+    );
+    const [id = "", ...more] = new Set(bought.map((answer) => String(answer.body.job_id)));
+    expect(more).toEqual([]);
+    expect(facilitator.calls.filter(({ path }) => path === "/settle")).toHaveLength(2);
+    await worker.assigned(id);
+    await worker.complete(id, { sentiment: "neutral", confidence: 1 });
+  });
+
+  test("[API5, PY7] with its idempotency key and no payment that can be read: they get its settlement, and do not wait for the end of its job", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const [sent, body, key] = [await payment("cheap"), task(newUser()), { "idempotency-key": newUser() }];
+    const ask = (headers: Record<string, string>) => () => evm.api.tryCommit(body, "cheap", { ...key, ...headers });
+    const { first, others } = await commits(ask({ "x-payment": sent, prefer: "wait=25" }), ask({ "x-payment": "junk" }), SETTLED);
+    const known = await others;
+    const [id = ""] = known.map((answer) => String(answer.body.job_id));
+    expect(known.map(({ status, body: { job_id }, headers }) => [status, job_id, headers.has("payment-response")])).toEqual(
+      Array.from({ length: LIMITS.waitersPerKey }, () => [201, id, true]),
+    );
+    await worker.assigned(id);
+    await worker.complete(id, { sentiment: "neutral", confidence: 1 });
+    expect(await first).toMatchObject({ status: 201, body: { job_id: id, job: { status: "completed" } } });
   });
 });
 

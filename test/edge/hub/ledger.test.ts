@@ -176,6 +176,21 @@ describe("many requests with one payment or one idempotency key", () => {
 });
 
 describe("a router and a hub that disagree", () => {
+  test("[API5] [PY8] requests with the payment of a router that settles wait for it; when that router is lost, they get the job", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.worker();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, () => hub.stub.reserve(commitInput(), payment));
+    // Eight wait, so one more is refused.
+    expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
+    await hub.pass(TIMING.settleReport);
+    const known = (await Promise.all(many)).filter(({ state }) => state !== "refused");
+    expect(known).toMatchObject(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, settlement: null })));
+  });
+
   test("[PY8] money that moved for a void payment: the move is refused, nothing of it is kept, the operator is told, and the hub goes on", async () => {
     const hub = new TestHub();
     const logged = listen();
