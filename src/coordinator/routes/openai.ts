@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import { createParser } from "eventsource-parser";
 import type { MiddlewareHandler } from "hono";
 import { parseCommit } from "../../protocol/job.ts";
+import { isJsonObject, isTerminal, readJson, type Result } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS } from "../../protocol/times.ts";
-import { isJsonObject, isTerminal, readJson } from "../../protocol/text.ts";
 import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
-import { payloadForWorker, place } from "./commit.ts";
+import { payloadForWorker, place, type ValidCommit } from "./commit.ts";
 import { eventsOf, findJobText } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
 import { paymentKey } from "./paid-commit.ts";
@@ -58,24 +58,40 @@ export const complete =
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
     const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
-    const placed = await place(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
-    if (placed.status !== 201) return placed;
-    const json = readJson(await placed.text());
-    const jobId = json.ok && isJsonObject(json.value) ? String(json.value.job_id) : "";
-    const headers = new Headers(placed.headers);
-    headers.delete("Content-Length");
-    headers.set("x-job-id", jobId);
-    // OpenAI's clients would buy the same again by themselves.
-    headers.set("x-should-retry", "false");
+    const placing = placed(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
+    // A client that leaves does not cut this: its payment may be settling, and its job can be cancelled only when it is there [PY7].
+    c.executionCtx.waitUntil(placing.catch(() => {}));
+    const job = await placing;
+    if (!job.ok) return job.reason;
+    const { jobId, headers, leave } = job.value;
     const head: Head = { api, jobId, model, created: Math.floor(Date.now() / 1_000) };
-    const token = headers.get("X-Cancel-Token");
-    const leave = () => {
-      if (token === null) return;
-      const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, token, true));
-      c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
-    };
-    return stream ? streamed(c, head, headers, includeUsage, leave) : await waited(c, head, headers, leave);
+    // Nobody reads the stream of a client that has left.
+    return stream && !c.req.raw.signal.aborted ? streamed(c, head, headers, includeUsage, leave) : await waited(c, head, headers, leave);
   };
+
+/** A job that was placed: its id, the headers of its answer, and what to do when its client leaves. */
+type Placed = { jobId: string; headers: Headers; leave: () => void };
+
+/** Places a job, and cancels it if its client has left meanwhile. Without a job the reason is the answer. */
+async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed, Response>> {
+  const answer = await place(c, commit);
+  if (answer.status !== 201) return { ok: false, reason: answer };
+  const json = readJson(await answer.text());
+  const jobId = json.ok && isJsonObject(json.value) ? String(json.value.job_id) : "";
+  const headers = new Headers(answer.headers);
+  headers.delete("Content-Length");
+  headers.set("x-job-id", jobId);
+  // OpenAI's clients would buy the same again by themselves.
+  headers.set("x-should-retry", "false");
+  const token = headers.get("X-Cancel-Token");
+  const leave = () => {
+    if (token === null) return;
+    const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, token, true));
+    c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
+  };
+  if (c.req.raw.signal.aborted) leave();
+  return { ok: true, value: { jobId, headers, leave } };
+}
 
 /** The user of a request that names none: the same for requests with the same payment or idempotency key, otherwise a new one. */
 async function userOf(c: AppContext): Promise<string> {
@@ -191,6 +207,7 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
     const reader = response.body.getReader();
     const stop = () => void reader.cancel();
     signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
     for (let part = await next(reader); part !== null; part = await next(reader)) {
       parser.feed(decoder.decode(part, { stream: true }));
       for (const event of events.splice(0)) {

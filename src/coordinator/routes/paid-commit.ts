@@ -88,11 +88,14 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   }
 
   const payer = await verify(c, payment, input);
-  if (payer.ok) return await submit(c, hubCommit, offer, input, payer.value);
+  // A client that has left meanwhile would only cancel its job [API9].
+  const hasLeft = c.req.raw.signal.aborted;
+  if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
   await askHub(c.env, (hub) => hub.release(input.key, hubCommit.input().id)).catch((error: unknown) => {
     // The reservation ends by itself after a minute. Until then the same payment has to wait.
     logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
   });
+  if (payer.ok) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
   const { kind, reason } = payer.reason;
   if (kind === "invalid") return answer402(c, offer, `invalid_payment: ${reason}`);
   logError("facilitator_unavailable", { request_id: c.var.requestId, reason });

@@ -4,7 +4,7 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 import { type Answer, type Fields, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { type FakeFacilitator, fakeFacilitator, type Reply } from "../support/facilitator.ts";
-import { head, rawRequest } from "../support/raw-http.ts";
+import { head, RawHttp, rawRequest } from "../support/raw-http.ts";
 import { fullWorker } from "../support/worker.ts";
 
 let facilitator: FakeFacilitator;
@@ -210,6 +210,59 @@ describe("nine requests while the first one with their payment or idempotency ke
     await worker.assigned(id);
     await worker.complete(id, { sentiment: "neutral", confidence: 1 });
     expect(await first).toMatchObject({ status: 201, body: { job_id: id, job: { status: "completed" } } });
+  });
+});
+
+describe("a client of OpenAI's API that leaves", () => {
+  const CHAT = "/v1/chat/completions";
+  const RESULT = { finish_reason: "stop", model: "ant", output: "Hello.", usage: { completion_tokens: 1, prompt_tokens: 1 } };
+
+  /** Asks for a chat and leaves when the facilitator is asked at `path`. Gives the request once more, and what lets the facilitator answer. */
+  async function leave(path: "/verify" | "/settle"): Promise<{ again: () => Promise<Answer>; answer: Awaited<ReturnType<typeof slow>>; payer: string }> {
+    const payer = `0x${randomBytes(20).toString("hex")}`;
+    facilitator.replies["/verify"] = { body: { isValid: true, payer } };
+    const [sent, body] = [await payment("fast", { authorization: { from: payer } }), JSON.stringify({ messages: [{ role: "user", content: "Say hello." }] })];
+    const asked = slow(path);
+    const raw = new RawHttp(evm.port);
+    raw.write(
+      head(`POST ${CHAT} HTTP/1.1`, `Host: ${evm.host}`, "Content-Type: application/json", `X-PAYMENT: ${sent}`, `Content-Length: ${body.length}`) + body,
+    );
+    const answer = await asked;
+    // A closed connection is noticed at the next write; one that is reset, at once.
+    raw.socket.resetAndDestroy();
+    await evm.api.get("/v1/health");
+    return { again: () => evm.api.post(CHAT, body, { "x-payment": sent }), answer, payer };
+  }
+
+  test.each([
+    [404, 1],
+    [500, 2],
+  ])("[API9, JB13, PY8] while its payment settles, before an answer of %i: the job is cancelled and never runs", async (status, settles) => {
+    const worker = await fullWorker(evm.socketUrl);
+    worker.onAssign = ({ job_id }) => void worker.complete(String(job_id), RESULT);
+    const { again, answer } = await leave("/settle");
+    answer({}, status);
+    expect(await again()).toMatchObject({ status: 503, body: { error: { code: "cancelled" } } });
+    expect(worker.frames.map(({ type }) => type)).not.toContain("job_assign");
+    // What was not asked is void. What may have moved is asked about once more.
+    await expect.poll(() => facilitator.calls.filter(({ path }) => path === "/settle").length, { timeout: 10_000 }).toBe(settles);
+  });
+
+  test("[API9, JB13] while its payment settles, before a yes: the worker is told to stop if it has not started", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const { answer, payer } = await leave("/settle");
+    answer({ ...SETTLED, payer });
+    const { job_id } = await worker.frame("job_assign");
+    expect(await worker.frame("job_cancel")).toMatchObject({ job_id, reason: "cancelled" });
+  });
+
+  test("[API9, PY5] while its payment is verified: nothing is settled, and the same payment buys the job when it comes again", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    worker.onAssign = ({ job_id }) => void worker.complete(String(job_id), RESULT);
+    const { again, answer, payer } = await leave("/verify");
+    answer({ isValid: true, payer });
+    expect((await again()).status).toBe(200);
+    expect(facilitator.calls.map(({ path }) => path)).toEqual(["/verify", "/verify", "/settle"]);
   });
 });
 
