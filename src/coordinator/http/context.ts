@@ -7,8 +7,11 @@ import { errorFacts, logError, logInvalidSetting } from "../log.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { HubUnavailable } from "./hub-client.ts";
 
-/** What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit [LM2]. */
-export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean } };
+/**
+ * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `isReplaced`: true if the answer of a commit is
+ * not sent, because its client gets a 429 in its place [LM2].
+ */
+export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean; isReplaced?: boolean } };
 
 /** The context of a route. */
 export type AppContext = Context<AppEnv>;

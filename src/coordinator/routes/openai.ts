@@ -85,7 +85,8 @@ async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed
   headers.set("x-should-retry", "false");
   const token = headers.get("X-Cancel-Token");
   const leave = () => {
-    if (token === null) return;
+    // The client of an answer that was replaced is still there.
+    if (token === null || c.get("isReplaced") === true) return;
     const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, token, true));
     c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
   };

@@ -36,10 +36,15 @@ export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
   const late = c.var.hasPaid === true ? null : await overRate(c, "commits");
   if (late === null) return;
-  // The headers of the answer that it replaces must not stay.
-  for (const name of ["PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE", "Preference-Applied"]) late.headers.delete(name);
+  const { body } = c.res;
+  c.set("isReplaced", true);
+  // Of the answer that it replaces no header must stay. Hono gives all of them to each later answer.
   c.res = undefined;
-  c.res = late;
+  c.res = new Response(late.body, {
+    status: late.status,
+    headers: { "Content-Type": "application/json", "Retry-After": late.headers.get("Retry-After") ?? "" },
+  });
+  await body?.cancel();
 };
 
 /**

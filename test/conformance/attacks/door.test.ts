@@ -13,9 +13,11 @@ const PAYEE = "0x99B9e5b1ED388051ce91BA3140147Ea1864564bC";
 const PAYER = "0xC38E3bbC4575c1f5F28908Dd5d8e347c7B055890";
 const SETTLED = { success: true, payer: PAYER, transaction: `0x${"cd".repeat(32)}`, network: "eip155:10143" };
 
+const settings = () => ({ TESTNET_MODE: "false", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url, PUBLIC_HOST: "pay.example" });
+
 beforeAll(async () => {
   facilitator = await fakeFacilitator();
-  evm = await start("evm", { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: PAYEE, EVM_FACILITATOR: facilitator.url, PUBLIC_HOST: "pay.example" });
+  evm = await start("evm", { ...settings(), RATE_LIMITS: "off" });
 });
 
 beforeEach(() => {
@@ -309,6 +311,26 @@ describe("one payment", () => {
     await pay(await payment("cheap", { envelope: { secret: "ENVELOPE-SECRET" } }), "cheap", task("USER-SECRET", "PROMPT-SECRET"));
     expect(facilitator.calls.some(({ path }) => path === "/verify")).toBe(true);
     expect(JSON.stringify(facilitator.calls)).not.toMatch(/SECRET/);
+  });
+});
+
+describe("a known payment over the rate of free commits", () => {
+  const REPLACED = ["x-job-id", "x-cancel-token", "x-should-retry", "payment-response", "x-payment-response", "payment-required"];
+
+  test("[LM2, API9] gets 429 in OpenAI's form on its endpoints, with nothing of the answer that it replaces, and the job goes on", async () => {
+    const { api, socketUrl } = await start("evm", { ...settings(), RATE_LIMITS: "on", COMMITS_PER_MINUTE: "1" });
+    const worker = await fullWorker(socketUrl);
+    const sent = { "x-payment": await payment("fast") };
+    const ask = (stream: boolean) => api.post("/v1/chat/completions", { messages: [{ role: "user", content: "Say hello." }], stream }, sent);
+    const first = ask(false);
+    const { job_id } = await worker.frame("job_assign");
+    expect((await api.tryCommit({})).status, "the only free one").toBe(402);
+    const again = await ask(true);
+    expect(again).toMatchObject({ status: 429, body: { error: { code: "rate_limited", type: "rate_limit_error" } } });
+    expect(Number(again.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(REPLACED.filter((name) => again.headers.has(name))).toEqual([]);
+    expect(await worker.complete(String(job_id), { output: "Hello." })).toMatchObject({ status: "accepted" });
+    expect((await first).status).toBe(200);
   });
 });
 
