@@ -9,7 +9,7 @@ import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
 import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { factsOf, originOf } from "./free-commits.ts";
+import { factsOf, isWritten, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
@@ -83,7 +83,7 @@ export class PaidCommits {
       const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
       if (!(await this.#written())) {
         this.#mutex.release(input.id);
-        return { state: "refused", reason: "queue_full" };
+        return { state: "refused", reason: "overloaded" };
       }
       switch (reservation.state) {
         case "reserved":
@@ -258,12 +258,8 @@ export class PaidCommits {
     if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
   }
 
-  /** True if everything so far is durable. If it could not be written it was undone, with its reservations, and logged. */
   #written(): Promise<boolean> {
-    return this.#parts.dispatcher.committed().then(
-      () => true,
-      () => false,
-    );
+    return isWritten(this.#parts.dispatcher);
   }
 
   async #known(jobId: string, { id, wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {

@@ -168,7 +168,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       if (await this.#freeCommits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
     } catch {
       // D1 does not answer, so the outcome of the first delivery is not known.
-      return { state: "refused", reason: "queue_full" };
+      return { state: "refused", reason: "overloaded" };
     }
     this.#chain.learnBlock();
     return this.#paidCommits.reserve(input, payment);

@@ -153,7 +153,7 @@ export const SHARED = {
     [
       "`queue_full`: too many jobs are waiting. `storage_full`: the coordinator accepts nothing more to store at present. `facilitator_unavailable`: the facilitator could not verify the payment.",
       "`too_many_held_payments`: this payer has too many payments whose jobs still wait for a worker. In these cases no job was stored and nothing was charged.",
-      "`overloaded`: the coordinator got no answer in time, so the job may have been stored. Send the same payment or `Idempotency-Key` again to get its `job_id`.",
+      "`overloaded`: the coordinator got no answer in time or cannot reach its storage, so the job may have been stored. Send the same payment or `Idempotency-Key` again to get its `job_id`.",
     ].join(" "),
     "Error",
     {

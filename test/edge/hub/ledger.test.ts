@@ -377,7 +377,7 @@ describe("a journal that cannot be written", () => {
     const payment = paymentInput();
     await hub.stub.workersOnline();
     await broken(hub, "payments");
-    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "queue_full" });
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "overloaded" });
     await hub.sql("DROP TRIGGER broken");
     await bought(hub, payment);
   });

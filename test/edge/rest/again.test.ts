@@ -5,6 +5,11 @@ import { TestHub, commitInput, until } from "../support/worker-hub.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
+const payment = () => ({
+  ...{ key: crypto.randomUUID(), digest: "d", binding: "b", payer: null, asset: "0x0", amount: "1" },
+  ...{ expiresAt: Date.now() + 60_000, payload: "{}", requirements: "{}" },
+});
+
 const OUTPUT = { summary: "the first and only" };
 
 /** Deletes everything that the hub has of a job; D1 has it. */
@@ -35,18 +40,7 @@ describe("a commit that is delivered a second time, after its job has left the h
     const worker = await hub.worker();
     const again = { ...input, trustedKeys: [worker.key.publicKey], again: true };
     expect(await hub.stub.commit(again)).toEqual({ ok: false, reason: "no_trusted_worker", jobId: input.id });
-    const payment = {
-      key: "k",
-      digest: "d",
-      binding: "b",
-      payer: null,
-      asset: "0x0",
-      amount: "1",
-      expiresAt: Date.now() + 60_000,
-      payload: "{}",
-      requirements: "{}",
-    };
-    expect(await hub.stub.reserve(again, payment)).toEqual({ state: "refused", reason: "no_trusted_worker", jobId: input.id });
+    expect(await hub.stub.reserve(again, payment())).toEqual({ state: "refused", reason: "no_trusted_worker", jobId: input.id });
     await worker.quiet();
   });
 
@@ -58,7 +52,9 @@ describe("a commit that is delivered a second time, after its job has left the h
     await worker.complete(await worker.assigned(), OUTPUT);
     await handedOnAndForgotten(hub);
     await hub.breakD1({ read: () => Promise.reject(new Error("down")) });
-    expect(await hub.stub.commit({ ...input, again: true })).toEqual({ ok: false, reason: "overloaded" });
+    const again = { ...input, again: true };
+    expect(await hub.stub.commit(again)).toEqual({ ok: false, reason: "overloaded" });
+    expect(await hub.stub.reserve(again, payment())).toEqual({ state: "refused", reason: "overloaded" });
     await worker.quiet();
   });
 
