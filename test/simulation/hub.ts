@@ -85,7 +85,7 @@ export class Hub {
 
   // --- doors ---
 
-  submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null; settles?: boolean }): void {
+  submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null; byRequest?: boolean }): void {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
     if (ended !== undefined) return answer(isNoTrusted(ended.outcome) && payment !== undefined ? "no_trusted_worker" : "accepted");

@@ -131,7 +131,7 @@ export class Seekers {
         else if (tries > 1) agenda.after(money.random.between(50, 2_000), () => this.#submit(request, payer, tries - 1));
       },
       // A router of an earlier version leaves it to the hub.
-      { key: request.facts.key, payer, settles: money.plan.routersSettle },
+      { key: request.facts.key, payer, byRequest: money.plan.routersSettle },
     );
   }
 

@@ -11,9 +11,9 @@ export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker
 
 /**
  * The payment of a submit: the key of a reserved payment that the facilitator verified as `payer`'s. `stored` is the ledger's row of a payment that is done,
- * for a request that comes again. `settles`: the request itself asks the facilitator, if a worker is claimed at once [PY7].
+ * for a request that comes again. `byRequest`: the request itself asks the facilitator, if a worker is claimed at once [PY7].
  */
-export type Paying = { key: string; payer: string | null; stored?: Payment | null; settles?: boolean };
+export type Paying = { key: string; payer: string | null; stored?: Payment | null; byRequest?: boolean };
 
 /** Everything that can happen to dispatch. `connId` is the id of a socket; an event of a replaced socket changes nothing. */
 export type DispatchEvent =

@@ -56,7 +56,7 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
   if ("connId" in event && event.type !== "register" && !state.keyByConn.has(event.connId)) return { answer: null, rows, sends, settles };
-  const entrusts = event.type === "submit" && event.payment?.settles === true ? event.payment.key : null;
+  const entrusts = event.type === "submit" && event.payment?.byRequest === true ? event.payment.key : null;
   const ctx: ReduceContext = { ...input, rows, sends, settles, entrusts };
   // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);

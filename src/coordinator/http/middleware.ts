@@ -103,10 +103,10 @@ const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }])
 export const rateLimit =
   (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =>
   async (c, next) =>
-    (await overRate(c, rate)) ?? next();
+    (await refuseOverRate(c, rate)) ?? next();
 
 /** The 429 of a client that is over a rate; null if it may go on. */
-export async function overRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
+export async function refuseOverRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
   const { setting, period, counter } = RATED[rate];
   // Hono builds a new `c.var` at each use.
   const settings = c.get("settings");

@@ -98,7 +98,7 @@ export class ChainReads {
       const answer = answers[at];
       if (answer !== undefined) this.#take(doubt.key, waiting, answer);
     }
-    await dispatcher.committed().catch(() => {});
+    await dispatcher.becameDurable();
   }
 
   #take(key: string, waiting: Waiting, answer: ChainAnswer): void {
@@ -110,10 +110,8 @@ export class ChainReads {
 
   /** Tells dispatch. What has been decided meanwhile stays as it is. */
   #decide(key: string, finding: Finding): void {
-    const { dispatcher, ledger } = this.#parts;
-    // Payments to which nothing happens by itself are read from the ledger's table, so what has changed of this one must be written first.
-    dispatcher.flush(key);
-    const stored = ledger.find(key);
+    const { dispatcher } = this.#parts;
+    const stored = dispatcher.storedPayment(key);
     if (stored === null || !isInDoubt(stored)) return;
     try {
       dispatcher.apply({ type: "chain", key, finding, stored });

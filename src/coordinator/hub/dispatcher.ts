@@ -1,6 +1,5 @@
 // Runs the dispatch core: each event at once in memory, then one transaction and the frames at the end of the turn. On a job's way: every step in the hub.
 import { TIMING } from "../../protocol/times.ts";
-import { isoTime } from "../../protocol/text.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
   type Answer,
@@ -27,10 +26,11 @@ import {
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
-import { Batch, idempotencyId, type Idempotent, type OutgoingMessage, Pace, type SideData } from "./batch.ts";
+import { Batch, idempotencyId, type Idempotent, Pace, type SideData } from "./batch.ts";
+import { Delivery } from "./delivery.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import { foldedModels, parkedFrame, type Sockets } from "./sockets.ts";
+import { foldedModels, type Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -40,7 +40,7 @@ export type DispatcherEvents = {
    * The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result. `ended` has the rows of the ends among them; null
    * for a row that is gone. `payments` are the rows of the ledger among them.
    */
-  committed(written: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
+  written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** The journal cannot be read: only a new object can go on. */
@@ -65,6 +65,7 @@ export class Dispatcher {
   #batch: Batch | null = null;
   #isLoading = false;
   readonly #pace = new Pace();
+  readonly #delivery: Delivery;
 
   constructor(parts: {
     journal: Journal;
@@ -84,6 +85,7 @@ export class Dispatcher {
     this.#settings = parts.settings;
     this.#events = parts.events;
     this.#clock = parts.clock;
+    this.#delivery = new Delivery(parts);
     this.#state = createState(this.#settings);
   }
 
@@ -151,7 +153,7 @@ export class Dispatcher {
   }
 
   /**
-   * Applies an event to the core. Its changes are written and sent at the end of this turn; see {@link committed}.
+   * Applies an event to the core. Its changes are written and sent at the end of this turn; see {@link whenDurable}.
    * @returns The core's answer. It must not leave the hub before the changes are durable.
    * @throws {IllegalMove} After everything of this turn was undone and the payment was quarantined.
    */
@@ -200,7 +202,7 @@ export class Dispatcher {
       this.#events.broken();
       throw error;
     }
-    this.#events.committed({ changed: new Map(), ended: new Map(), payments: [quarantined(payment)] });
+    this.#events.written({ changed: new Map(), ended: new Map(), payments: [quarantined(payment)] });
     return true;
   }
 
@@ -252,8 +254,22 @@ export class Dispatcher {
   }
 
   /** Resolves when everything so far is durable and sent; rejects if it could not be written and was undone. */
-  committed(): Promise<void> {
+  whenDurable(): Promise<void> {
     return this.#batch?.done.promise ?? Promise.resolve();
+  }
+
+  /** True when everything so far is durable; false if it could not be written: then it was undone, with its reservations, and logged [API1]. */
+  becameDurable(): Promise<boolean> {
+    return this.whenDurable().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** The row of a payment, done or not; null if it has none. What has changed of it is written first, because done payments are only in the ledger's table. */
+  storedPayment(key: string): Payment | null {
+    this.flush(key);
+    return this.#ledger.find(key);
   }
 
   /** Writes and sends what was collected; with the key of a payment, only if there is a row of it. Never throws. */
@@ -272,11 +288,11 @@ export class Dispatcher {
       return;
     }
     this.#pace.written(batch.rows);
-    const lost = batch.outgoing.filter((message) => !this.#tryDeliver(message, batch)).map((message) => message.connId);
+    const lost = batch.outgoing.filter((message) => !this.#delivery.send(message, this.#state.jobs, batch.fresh)).map((message) => message.connId);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));
       for (const [id, row] of stored) changed.set(id, bytesOf(row));
-      this.#events.committed({ changed, ended: stored, payments: [...batch.payments.values()].flatMap((row) => row?.payment ?? []) });
+      this.#events.written({ changed, ended: stored, payments: [...batch.payments.values()].flatMap((row) => row?.payment ?? []) });
     } catch (error) {
       // The changes are written, so the waiting requests must be answered.
       logError("committed_failed", errorFacts(error));
@@ -345,54 +361,5 @@ export class Dispatcher {
     for (const [id, outcome] of batch.orders) this.#ledger.keepOrder(id, outcome, now);
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
     return stored;
-  }
-
-  /**
-   * Sends one message; false if its socket is gone. Never throws, because the other messages of the batch must still be sent. If the message cannot be
-   * built, its socket is closed, so that its worker reconnects.
-   */
-  #tryDeliver(message: OutgoingMessage, batch: Batch): boolean {
-    try {
-      return this.#deliver(message, batch);
-    } catch (error) {
-      logError("delivery_failed", errorFacts(error));
-      this.#sockets.close(message.connId, CLOSE.restart, "try again");
-      return false;
-    }
-  }
-
-  /** Sends one message; false if its socket is gone. */
-  #deliver(message: OutgoingMessage, batch: Batch): boolean {
-    switch (message.type) {
-      case "frame":
-        return this.#sockets.send(message.connId, message.frame);
-      case "assign":
-        return this.#assign(message, batch.fresh.get(message.jobId)?.payload);
-      case "cancel_attempt":
-        return this.#sockets.send(message.connId, { type: "job_cancel", job_id: message.jobId, attempt: message.attempt, reason: message.reason });
-      case "completion_ack":
-        return this.#sockets.send(message.connId, { type: "job_complete_ack", job_id: message.jobId, ...message.answer });
-      case "drained":
-        return this.#sockets.send(message.connId, { type: "drained" });
-      case "parked":
-        return this.#sockets.send(message.connId, parkedFrame(message.ms));
-      case "close":
-        this.#sockets.close(message.connId, message.code, message.reason);
-        return true;
-      default:
-        return message satisfies never;
-    }
-  }
-
-  #assign(message: Extract<OutgoingMessage, { type: "assign" }>, fresh: string | undefined): boolean {
-    const job = this.#state.jobs.get(message.jobId);
-    const payload = fresh ?? this.#journal.takePayload(message.jobId);
-    if (job === undefined || payload === null) return true;
-    const { policy, privacyClass } = job;
-    const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });
-    const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: message.attempt, deadline: isoTime(message.deadline) });
-    this.#sockets.used(message.connId, this.#clock());
-    // The payload is inserted as the stored text, so it stays as the client sent it [WS8].
-    return this.#sockets.send(message.connId, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
 }

@@ -97,7 +97,7 @@ export class FreeCommits {
 
   async #accepted(jobId: string, { wait, client }: Pick<CommitInput, "wait" | "client">): Promise<CommitAnswer> {
     const { dispatcher, job, cancelTokens } = this.#parts;
-    if (!(await isWritten(dispatcher))) return { ok: false, reason: "overloaded" };
+    if (!(await dispatcher.becameDurable())) return { ok: false, reason: "overloaded" };
     return { ok: true, jobId, job: wait > 0 ? await job(jobId, wait, client) : null, cancelToken: cancelTokens.of(jobId) };
   }
 }
@@ -108,14 +108,6 @@ function knownJob(id: string, isRefused: boolean): Known {
 
 function refused(reason: "no_trusted_worker" | "idempotency_key_reused", jobId: string): CommitAnswer {
   return reason === "no_trusted_worker" ? { ok: false, reason, jobId } : { ok: false, reason };
-}
-
-/** True if everything so far is durable. If it could not be written it was undone, with its reservations, and logged: the commit is `overloaded` [API1]. */
-export function isWritten(dispatcher: Dispatcher): Promise<boolean> {
-  return dispatcher.committed().then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Who a commit comes from. `payer` is left out while it is free or not verified. */

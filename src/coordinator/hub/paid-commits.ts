@@ -9,8 +9,9 @@ import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
 import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { factsOf, isWritten, originOf } from "./free-commits.ts";
+import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
@@ -58,13 +59,11 @@ export class PaidCommits {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    const { dispatcher, ledger, deadlines, clock, refusal } = this.#parts;
+    const { dispatcher, deadlines, clock, refusal } = this.#parts;
     for (;;) {
       const idempotent = await this.#enter(input, [...idempotencyNames(input), `payment ${payment.key}`]);
       if (idempotent !== null) return idempotent;
-      // Done payments are read from the ledger's table, so what has changed of this one must be written first.
-      dispatcher.flush(payment.key);
-      const stored = ledger.find(payment.key);
+      const stored = dispatcher.storedPayment(payment.key);
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
       const isKnown = stored !== null && (!mayComeAgain(stored) || stored.jobId === input.id);
@@ -81,7 +80,7 @@ export class PaidCommits {
         stored,
       } as const;
       const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
-      if (!(await this.#written())) {
+      if (!(await this.#parts.dispatcher.becameDurable())) {
         this.#mutex.release(input.id);
         return { state: "refused", reason: "overloaded" };
       }
@@ -122,7 +121,7 @@ export class PaidCommits {
       const isTaken = this.#conclude(key, outcome, "request");
       this.#settling.get(key)?.resolve();
       this.#settling.delete(key);
-      if (!isTaken || !(await this.#written())) return { ok: false, reason: "reservation_lost" };
+      if (!isTaken || !(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
       return await this.#outcome(input, key);
     } finally {
       this.#mutex.release(input.id);
@@ -137,7 +136,7 @@ export class PaidCommits {
   async release(key: string, jobId: string): Promise<void> {
     this.#parts.dispatcher.apply({ type: "release", key, jobId });
     this.#mutex.release(jobId);
-    await this.#written();
+    await this.#parts.dispatcher.becameDurable();
   }
 
   /** Asks the facilitator to settle, and gives the outcome to dispatch. Called when the row is durable. Never rejects. */
@@ -146,22 +145,20 @@ export class PaidCommits {
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
     this.#conclude(key, await this.#outcomeOf(key), "hub");
-    await dispatcher.committed().catch(() => {});
+    await dispatcher.becameDurable();
     this.#settling.delete(key);
     waiting.resolve();
   }
 
   /** Gives an outcome to dispatch; false if it would be an illegal move, which the dispatcher has logged. */
   #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): boolean {
-    const { dispatcher, ledger } = this.#parts;
-    // Payments to which nothing happens any more are read from the ledger's table, so what has changed of this one must be written first.
-    dispatcher.flush(key);
+    const { dispatcher } = this.#parts;
     const payment = dispatcher.state.ledger.payments.get(key);
     const before = payment?.phase;
     try {
-      const stored = payment === undefined ? ledger.find(key) : null;
+      const stored = payment === undefined ? dispatcher.storedPayment(key) : null;
       const texts = "response" in outcome ? { payment: { key, response: outcome.response } } : {};
-      dispatcher.apply({ type: "settled", key, settlement: meaningOf(outcome), by, stored }, texts);
+      dispatcher.apply({ type: "settled", key, settlement: asSettlement(outcome), by, stored }, texts);
     } catch (error) {
       if (error instanceof IllegalMove) return false;
       throw error;
@@ -194,7 +191,7 @@ export class PaidCommits {
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
     const job = factsOf(input, clock());
-    const verified = { key, payer: normalizeAddress(payer), stored: row, settles: input.settles === true };
+    const verified = { key, payer: normalizeAddress(payer), stored: row, byRequest: input.settles === true };
     const origin = originOf(input, verified.payer);
     // On SVM the payer is known only now. No money has moved.
     const unstored = refusal(origin);
@@ -205,7 +202,7 @@ export class PaidCommits {
     const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin });
     if (!submitted.ok) {
       const { reason } = submitted;
-      if (!(await this.#written())) return { ok: false, reason: "reservation_lost" };
+      if (!(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
       if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
@@ -219,7 +216,7 @@ export class PaidCommits {
   async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
-    if (!(await this.#written())) return { ok: false, reason: "reservation_lost" };
+    if (!(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
     // A second delivery comes from the same router, which has not heard the first answer.
     if (input.settles === true && dispatcher.state.ledger.entrusted.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
     await this.#whileSettling(paidBy);
@@ -243,7 +240,7 @@ export class PaidCommits {
     const { settlementOf, job, cancelTokens } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
-    await this.#written();
+    await this.#parts.dispatcher.becameDurable();
     this.#mutex.release(input.id);
     const waited = input.wait > 0 ? await job(jobId, input.wait, input.client) : null;
     return { ok: true, jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
@@ -256,10 +253,6 @@ export class PaidCommits {
 
   #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {
     if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
-  }
-
-  #written(): Promise<boolean> {
-    return isWritten(this.#parts.dispatcher);
   }
 
   async #known(jobId: string, { id, wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
@@ -331,7 +324,7 @@ function idempotencyNames({ userId, idempotency }: CommitInput): string[] {
   return idempotency === null ? [] : [`idempotency ${userId}\n${idempotency.key}`];
 }
 
-function meaningOf(outcome: SettleOutcome): Settlement {
+function asSettlement(outcome: SettleOutcome): Settlement {
   switch (outcome.kind) {
     case "settled":
       return { kind: "settled", transaction: outcome.transaction };
@@ -343,53 +336,5 @@ function meaningOf(outcome: SettleOutcome): Settlement {
       return { kind: "unknown", lost: outcome.lost };
     default:
       return outcome satisfies never;
-  }
-}
-
-/** A lock per key: one request at a time has a key; the others wait until it is released and then try again [API5, PY6]. */
-export class KeyedMutex {
-  /** The keys that are held, oldest first, so that those that were never released come first. */
-  readonly #held = new Map<string, { holder: string; until: number; left: PromiseWithResolvers<void> }>();
-  readonly #keysOf = new Map<string, Set<string>>();
-
-  /** How many keys are held now. */
-  get size(): number {
-    return this.#held.size;
-  }
-
-  /** Takes the key for `holder`, for at most `ms`. Gives null if it has the key now, otherwise what to wait for before it tries again. */
-  acquire(key: string, holder: string, now: number, ms: number): Promise<void> | null {
-    this.#dropLate(now, ms);
-    const entry = this.#held.get(key);
-    if (entry !== undefined && entry.holder !== holder) return entry.left.promise;
-    this.#held.delete(key);
-    this.#held.set(key, { holder, until: now + ms, left: entry?.left ?? Promise.withResolvers<void>() });
-    const keys = this.#keysOf.get(holder) ?? new Set();
-    this.#keysOf.set(holder, keys.add(key));
-    return null;
-  }
-
-  /** Releases every key of `holder`; the requests that wait for them go on. */
-  release(holder: string): void {
-    for (const key of this.#keysOf.get(holder) ?? []) this.#drop(key);
-  }
-
-  /** Releases the keys of requests that ended without a release, as when a client hangs up. */
-  #dropLate(now: number, ms: number): void {
-    for (const [key, { until }] of this.#held) {
-      // An end further away than the longest time was set before the clock was set back.
-      if (until > now && until <= now + ms) return;
-      this.#drop(key);
-    }
-  }
-
-  #drop(key: string): void {
-    const entry = this.#held.get(key);
-    if (entry === undefined) return;
-    this.#held.delete(key);
-    const keys = this.#keysOf.get(entry.holder);
-    keys?.delete(key);
-    if (keys?.size === 0) this.#keysOf.delete(entry.holder);
-    entry.left.resolve();
   }
 }

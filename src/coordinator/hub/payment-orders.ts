@@ -39,14 +39,12 @@ export class PaymentOrders {
   }
 
   async #carryOut({ id, key, verb }: PaymentOrder): Promise<OrderOutcome> {
-    const { dispatcher, ledger } = this.#parts;
-    // Payments to which nothing happens any more are read from the ledger's table, so everything must be written first.
-    dispatcher.flush();
-    const stored = ledger.find(key);
+    const { dispatcher } = this.#parts;
+    const stored = dispatcher.storedPayment(key);
     const outcome = dispatcher.apply({ type: "order", key, verb, stored });
     if (outcome === "under_way") return outcome;
     dispatcher.keepOrder(id, outcome);
-    await dispatcher.committed();
+    await dispatcher.whenDurable();
     logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored?.jobId.slice(0, 8) ?? null });
     return outcome;
   }

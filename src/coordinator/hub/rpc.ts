@@ -94,7 +94,10 @@ export type PaidAnswer =
   | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
 
-/** How a settle call ended, as the router reports it. `response` is JSON text of the facilitator's SettleResponse [PY8]. */
+/**
+ * How a settle call ended, as the router reports it: `SettleOutcome` of payment/facilitator.ts, which this contract does not import. `response` is JSON text of
+ * the facilitator's SettleResponse [PY8].
+ */
 export type SettleReport =
   | { kind: "settled"; transaction: string; response: string }
   | { kind: "refused" | "already_used"; reason: string; response: string }

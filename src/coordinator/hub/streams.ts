@@ -46,7 +46,7 @@ export class EventStreams {
   async answer(request: Request): Promise<Response> {
     const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
     // A change may be told only once it is durable.
-    while (this.#dispatcher.isDirty(jobId)) await this.#dispatcher.committed();
+    while (this.#dispatcher.isDirty(jobId)) await this.#dispatcher.whenDurable();
     const lastId = readLastEventId(request.headers.get("Last-Event-ID"));
     const job = this.#dispatcher.state.jobs.get(jobId);
     const log = job === undefined ? this.#ended.get(jobId) : this.#logOf(job);

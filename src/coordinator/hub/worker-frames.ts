@@ -177,7 +177,7 @@ export class WorkerFrames {
     const { dispatcher, journal, db, clock } = this.#parts;
     const key = conn.attachment.worker?.key ?? "";
     try {
-      await dispatcher.committed();
+      await dispatcher.whenDurable();
       const answer = await answerEndedCompletion(journal, db(), jobId, key, () => {
         const parsed = parseWorkerFrame(text);
         if (!parsed.ok || parsed.frame.type !== "job_complete" || parsed.frame.job_id !== jobId) return null;

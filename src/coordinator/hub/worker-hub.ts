@@ -106,7 +106,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       },
       clock,
       events: {
-        committed: (facts) => this.#committed(facts),
+        written: (rows) => this.#written(rows),
         settle: (key) => void this.#paidCommits.settle(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
@@ -185,7 +185,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async cancel(id: string, token: string, unlessStarted = false): Promise<{ job: string | null } | null> {
     if (!this.#cancelTokens.isOf(id, token)) return null;
     this.#dispatcher.apply({ type: "cancel", jobId: id, unlessStarted });
-    await this.#dispatcher.committed();
+    await this.#dispatcher.whenDurable();
     return { job: await this.job(id, 0) };
   }
 
@@ -208,7 +208,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async userJobs(userId: string, part: PageRequest): Promise<UserJob[]> {
-    await this.#dispatcher.committed();
+    await this.#dispatcher.whenDurable();
     const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
     return partOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], part);
   }
@@ -223,7 +223,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async paired(userId: string, key: string): Promise<void> {
     this.#dispatcher.apply({ type: "paired", userId, key });
-    await this.#dispatcher.committed();
+    await this.#dispatcher.whenDurable();
   }
 
   async mayClaimCode(client: string, id: string, signedBy: string | null = null): Promise<boolean> {
@@ -314,14 +314,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
   async #job(id: string, wait: number, waiter: Parameters<Waits["hold"]>[3]): Promise<string | null> {
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.whenDurable();
     if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now(), waiter);
     const live = this.#dispatcher.state.jobs.get(id);
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);
     if (recent !== undefined) return recent.json;
     // The job has just ended. Its end may be told only once it is durable.
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.committed();
+    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.whenDurable();
     const row = this.#journal.row(id);
     return row === null ? null : endedJob(row);
   }
@@ -331,7 +331,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#ledger.settlementOf(jobId, (payment) => balanceOf(this.#dispatcher.state.ledger, payment));
   }
 
-  #committed({ changed, ended, payments }: Parameters<DispatcherEvents["committed"]>[0]): void {
+  #written({ changed, ended, payments }: Parameters<DispatcherEvents["written"]>[0]): void {
     for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);
     if (payments.length > 0) this.#outbox.addPayments();
     this.#chain.note(payments);

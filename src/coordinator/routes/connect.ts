@@ -2,7 +2,7 @@
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type AppContext, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { overRate } from "../http/middleware.ts";
+import { refuseOverRate } from "../http/middleware.ts";
 import { clientOf } from "../http/request.ts";
 import { CLIENT_HEADER } from "../hub/rpc.ts";
 
@@ -15,7 +15,7 @@ export function isUpgrade(c: AppContext): boolean {
 export async function connect(c: AppContext): Promise<Response> {
   if (!isUpgrade(c) || c.req.raw.method !== "GET") return refuse(c, "not_found");
   // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
-  const refused = await overRate(c, "connects");
+  const refused = await refuseOverRate(c, "connects");
   if (refused !== null) return refused;
   const request = new Request(c.req.raw);
   request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.var.settings));

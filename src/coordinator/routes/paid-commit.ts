@@ -7,7 +7,7 @@ import { isJsonObject, isSameAddress, normalizeAddress, readJson, type Result } 
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
-import { overRate } from "../http/middleware.ts";
+import { refuseOverRate } from "../http/middleware.ts";
 import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.ts";
@@ -30,11 +30,11 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
  * brought no new payment in the end, because it is invalid, not verified or known, counts as a free request too [LM2, PY9].
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
-  if (c.var.settings.testnetMode || !bringsPayment(paymentHeaders(c))) return (await overRate(c, "commits")) ?? next();
-  const over = await overRate(c, "paidCommits");
+  if (c.var.settings.testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
+  const over = await refuseOverRate(c, "paidCommits");
   if (over !== null) return over;
   await next();
-  const late = c.var.hasPaid === true ? null : await overRate(c, "commits");
+  const late = c.var.hasPaid === true ? null : await refuseOverRate(c, "commits");
   if (late === null) return;
   const { body } = c.res;
   c.set("isReplaced", true);

@@ -144,8 +144,8 @@ export class Desk {
   }
 
   /** Submits job `id` with a verified payment. */
-  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}, settles = false): Reduced {
-    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer, stored: this.rows.get(key) ?? null, settles } });
+  buy(key: string, id: string, payer: string | null = "pam", facts: Partial<JobFacts> = {}, byRequest = false): Reduced {
+    return this.tell({ type: "submit", job: { ...this.#facts(id), ...facts }, payment: { key, payer, stored: this.rows.get(key) ?? null, byRequest } });
   }
 
   /** Reserve and submit in one. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { KeyedMutex } from "../../../src/coordinator/hub/paid-commits.ts";
+import { KeyedMutex } from "../../../src/coordinator/hub/keyed-mutex.ts";
 
 const STAY = 60_000;
 const HOUR = 3_600_000;
