@@ -66,6 +66,8 @@ export const TUNING = {
   largeFrame: 16 * KiB,
   /** The shortest time between two pauses in reading frames, while frames come that may not be read [LM2]. */
   readPauseSpacing: 5,
+  /** Rows about models that the hub writes, in a burst and in the long run: anyone can name any number of new models. */
+  modelRows: { perSecond: 100, burst: 2_000 },
   /** How often a router asks the hub for `GET /v1/health` within one second. Above that it answers from memory [API1]. */
   healthAsks: 20,
   /** How long a router answers `GET /v1/models` from memory [JB10]. */

@@ -32,6 +32,7 @@ import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import { foldedModels, type Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
+import type { StoredModels } from "./stored-models.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
 /** What the dispatcher reports to the hub. */
@@ -55,6 +56,7 @@ export type DispatcherEvents = {
 export class Dispatcher {
   readonly #journal: Journal;
   readonly #keys: WorkerKeys;
+  readonly #models: StoredModels;
   readonly #ledger: LedgerStore;
   readonly #room: StorageRoom;
   readonly #sockets: Sockets;
@@ -70,6 +72,7 @@ export class Dispatcher {
   constructor(parts: {
     journal: Journal;
     keys: WorkerKeys;
+    models: StoredModels;
     ledger: LedgerStore;
     room: StorageRoom;
     sockets: Sockets;
@@ -79,6 +82,7 @@ export class Dispatcher {
   }) {
     this.#journal = parts.journal;
     this.#keys = parts.keys;
+    this.#models = parts.models;
     this.#ledger = parts.ledger;
     this.#room = parts.room;
     this.#sockets = parts.sockets;
@@ -129,7 +133,7 @@ export class Dispatcher {
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
-    this.apply({ type: "restored", damaged, models: this.#journal.models() });
+    this.apply({ type: "restored", damaged, models: this.#models.all() });
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
@@ -353,7 +357,7 @@ export class Dispatcher {
       now,
     );
     for (const [key, { record, authenticated }] of batch.records) this.#keys.keep(key, record, authenticated, now);
-    this.#journal.keepModels(batch.models);
+    this.#models.keep(batch.models, now);
     for (const [key, row] of batch.payments) {
       if (row === null) this.#ledger.drop(key);
       else this.#ledger.save(row.payment, row.texts, now);

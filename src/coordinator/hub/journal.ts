@@ -1,8 +1,7 @@
-// The hub's SQLite: the rows of jobs until D1 has their end, of idempotency keys and of known models. On a job's way: store, and every change until D1 has it.
+// The hub's SQLite: the rows of jobs until D1 has their end, and of idempotency keys. On a job's way: store, and every change until D1 has it.
 import * as z from "zod";
 import { type JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf, type StoredModel } from "../dispatch/index.ts";
+import { type JobEnd, type JobFacts, type LiveJob, type SavedJob, Snapshot, snapshotOf, statusOf } from "../dispatch/index.ts";
 import type { StoredResult } from "../store/jobs.ts";
 import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
@@ -185,21 +184,6 @@ export class Journal {
       jobId,
       now,
     );
-  }
-
-  /** Stores what is remembered of models. Of too many the ones that left the longest ago go [JB10]. */
-  keepModels(models: ReadonlyMap<string, number | null>): void {
-    if (models.size === 0) return;
-    for (const [name, leftAt] of models) this.#sql.exec("INSERT OR REPLACE INTO models (name, left_at) VALUES (?, ?)", name, leftAt);
-    const surplus = "SELECT name FROM models ORDER BY name = '' DESC, left_at IS NULL DESC, left_at DESC LIMIT -1 OFFSET ?";
-    this.#sql.exec(`DELETE FROM models WHERE name IN (${surplus})`, LIMITS.modelsRemembered + 1);
-  }
-
-  /** What is stored of models, the one that left the longest ago first. */
-  models(): StoredModel[] {
-    const rows = this.#sql.exec<{ name: string; leftAt: SqlStorageValue }>("SELECT name, left_at AS leftAt FROM models ORDER BY left_at").toArray();
-    // A damaged time counts as one that is over.
-    return rows.map(({ name, leftAt }) => ({ name, leftAt: leftAt === null || typeof leftAt === "number" ? leftAt : 0 }));
   }
 
   /** Deletes an idempotency key, if it stands for this job. */

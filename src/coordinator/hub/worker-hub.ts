@@ -28,6 +28,7 @@ import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
 import { type Origin, StorageRoom } from "./storage-room.ts";
+import { StoredModels } from "./stored-models.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
 import { Deadlines, HubClock, Waits } from "./timers.ts";
@@ -93,6 +94,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
       keys: this.#keys,
+      models: new StoredModels(ctx.storage.sql),
       ledger: this.#ledger,
       room: this.#room,
       sockets: this.#sockets,

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { ModelList } from "../../../src/protocol/models.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { refusal, rest } from "../rest/rest.ts";
 import { muteErrors } from "../support/errors.ts";
 import { TestHub } from "../support/worker-hub.ts";
@@ -102,6 +103,26 @@ describe("GET /v1/models", () => {
     expect(await hub.inside((_, state) => state.getWebSockets().map((ws) => JSON.stringify(ws.deserializeAttachment()).length))).toEqual([
       expect.toSatisfy((bytes: number) => bytes > LIMITS.modelBytesPerWorker && bytes < 10 * 1024),
     ]);
+  });
+
+  test("[JB10] workers that name thousands of new models make the hub write a bounded number of rows; the newest names are written in the end", async () => {
+    const hub = new TestHub();
+    await hub.worker({ models: ["first"] });
+    await hub.sql("CREATE TABLE written (name TEXT)");
+    await hub.sql("CREATE TRIGGER counts AFTER INSERT ON models BEGIN INSERT INTO written VALUES (new.name); END");
+    const began = Date.now();
+    for (let n = 0; n < 30; n++) (await hub.worker({ models: Array.from({ length: 100 }, (_, index) => `new-${n}-${index}`) })).close();
+    await hub.online(1);
+    const seconds = (Date.now() - began) / 1_000;
+    const [{ rows } = { rows: 0 }] = await hub.sql<{ rows: number }>("SELECT count(*) AS rows FROM written");
+    // Each name comes and goes: 6,000 changes.
+    expect(rows).toBeGreaterThan(1_000);
+    expect(rows).toBeLessThan(TUNING.modelRows.burst + TUNING.modelRows.perSecond * (seconds + 1));
+    hub.skip(60_000);
+    await hub.worker({ models: ["last"] });
+    const left = (await hub.sql<{ name: string }>("SELECT name FROM models WHERE left_at IS NOT NULL")).map(({ name }) => name);
+    expect(left).toEqual(expect.arrayContaining(Array.from({ length: 100 }, (_, index) => `new-29-${index}`)));
+    expect(left.length).toBeLessThanOrEqual(LIMITS.modelsRemembered);
   });
 
   test("[JB10] a router answers from memory for a second, and asks again when its clock was put back", async () => {
