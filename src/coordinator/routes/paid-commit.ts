@@ -156,8 +156,10 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
   c.set("hasPaid", true);
-  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, input.key, payer));
-  const answer = "settle" in submitted ? await settleHere(c, hubCommit, input) : submitted;
+  const submitted = submitAndSettle(c, hubCommit, input, payer);
+  // It goes on to its end even if the client leaves: if the hub is not told how a settle call ended, it has to wait and to ask again [PY7].
+  c.executionCtx.waitUntil(submitted.catch(() => {}));
+  const answer = await submitted;
   if (answer.ok) {
     setSettlement(c, answer.settlement);
     return await answerAccepted(c, answer, hubCommit.wait);
@@ -167,11 +169,12 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
   return answer402(c, offer, failureText(answer));
 }
 
-/** Asks the facilitator to settle and tells the hub how that ended. It goes on to its end even if the client leaves [PY7]. */
-async function settleHere(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput): Promise<PaidAnswer> {
-  const settled = settlePayment(c.var.settings, payload, requirements).then((outcome) => askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome)));
-  c.executionCtx.waitUntil(settled.catch(() => {}));
-  return await settled;
+/** Submits a verified payment. If the hub claims a worker at once, asks the facilitator to settle, and tells the hub how that ended. */
+async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
+  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer));
+  if (!("settle" in submitted)) return submitted;
+  const outcome = await settlePayment(c.var.settings, payload, requirements);
+  return await askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
 }
 
 /** Answers a payment that the hub did not accept. Nothing was charged. */
