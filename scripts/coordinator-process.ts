@@ -250,28 +250,29 @@ const CLI = join(dirname(createRequire(import.meta.url).resolve("wrangler/packag
  * @param folder another copy of the repository
  */
 export function startWrangler(args: readonly string[], stateDir: string, onLine?: (line: string) => void, folder: string = ROOT): Child {
+  return startChild([CLI, ...args], { cwd: folder, env: wranglerEnvironment(stateDir), ...(onLine && { onLine }) });
+}
+
+/** What makes a wrangler quiet, offline and so quick. Makes its folder for temporary files in `stateDir`. */
+export function wranglerEnvironment(stateDir: string): NodeJS.ProcessEnv {
   const temporary = join(stateDir, "tmp");
   makeFolder(temporary);
-  return startChild([CLI, ...args], {
-    cwd: folder,
-    env: {
-      // Its build command runs `node`, which must not be older than this Node.
-      PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
-      // With CI set, wrangler uses the default answer of each question.
-      CI: "true",
-      WRANGLER_SEND_METRICS: "false",
-      WRANGLER_SEND_ERROR_REPORTS: "false",
-      WRANGLER_HIDE_BANNER: "true",
-      WRANGLER_WRITE_LOGS: "false",
-      WRANGLER_REGISTRY_PATH: join(stateDir, "registry"),
-      CLOUDFLARE_CF_FETCH_ENABLED: "false",
-      // Its request traces cost one database write per request.
-      X_LOCAL_OBSERVABILITY: "false",
-      X_LOCAL_EXPLORER: "false",
-      TMPDIR: temporary,
-    },
-    ...(onLine && { onLine }),
-  });
+  return {
+    // Its build command runs `node`, which must not be older than this Node.
+    PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
+    // With CI set, wrangler uses the default answer of each question.
+    CI: "true",
+    WRANGLER_SEND_METRICS: "false",
+    WRANGLER_SEND_ERROR_REPORTS: "false",
+    WRANGLER_HIDE_BANNER: "true",
+    WRANGLER_WRITE_LOGS: "false",
+    WRANGLER_REGISTRY_PATH: join(stateDir, "registry"),
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+    // Its request traces cost one database write per request.
+    X_LOCAL_OBSERVABILITY: "false",
+    X_LOCAL_EXPLORER: "false",
+    TMPDIR: temporary,
+  };
 }
 
 const HOST = "127.0.0.1";

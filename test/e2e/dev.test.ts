@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -9,6 +7,7 @@ import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
 import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
+import { type Started, startWithFewFiles, survivesConnections } from "../support/few-files.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, runtimesOf, stillRunning } from "../support/process-tree.ts";
 import { get } from "../support/rest.ts";
@@ -42,28 +41,6 @@ describe("npm run dev", () => {
     expect(stillRunning(children.map(({ pid }) => pid))).toEqual([]);
   });
 
-  it.each(["dev", "serve"])("more connections than files are allowed do not crash it: npm run %s closes them, and goes on", async (command) => {
-    const port = await freePort();
-    const program = `ulimit -n 1024 && exec "${process.execPath}" scripts/${command}.ts evm --port ${port} --state "${temporaryFolder(`few-${command}`)}"`;
-    const child = spawn("sh", ["-c", program], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += String(text)));
-    finallyDo(() => void child.kill());
-    const ready = () => (said.includes("ready evm") ? true : undefined);
-    await until("ready line", ready, () => said);
-    expect(said).toContain("only 1024 open files are allowed");
-    let ended = 0;
-    const sockets = Array.from({ length: 1_500 }, () => connect(port, "127.0.0.1"));
-    for (const socket of sockets) socket.on("error", () => {}).on("close", () => ended++);
-    // What is not closed is held.
-    await until("closed connections", () => (ended > 1_000 ? true : undefined));
-    for (const socket of sockets) socket.destroy();
-    await until("an answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null))?.status === 200 ? true : undefined));
-    expect(said).not.toContain("crash");
-    child.kill();
-    await once(child, "exit");
-  });
-
   // npm tells its children nothing of a SIGTERM, and the shell of a killed npm lives on.
   it.runIf(existsSync("/proc/self")).each(["SIGTERM", "SIGKILL"] as const)(
     "a program that npm runs as it runs this one ends when npm gets %s",
@@ -86,27 +63,32 @@ describe("npm run dev", () => {
     },
   );
 
-  describe("beside one that runs, whose jobs must be paid", () => {
-    const [folder, lines] = [temporaryFolder("first"), [] as string[]];
+  describe("beside one that runs, whose jobs must be paid, and which may open few files", () => {
+    const folder = temporaryFolder("first");
     let port = 0;
-    let first: Child;
+    let first: Started;
     beforeAll(async () => {
       port = await freePort();
-      first = startChild([join(ROOT, "scripts", "dev.ts"), "svm", "--port", String(port), "--state", folder], {
-        cwd: ROOT,
-        onLine: (line) => lines.push(line),
-      });
-      finallyDo(() => first.stop());
-      await until("ready line", () => lines.find((line) => line.startsWith("ready ")));
+      first = startWithFewFiles([join(ROOT, "scripts", "dev.ts"), "svm", "--port", String(port), "--state", folder]);
+      await until(
+        "ready line",
+        () => first.lines.find((line) => line.startsWith("ready ")),
+        () => first.lines.join("\n"),
+      );
     });
 
     it("the first says in one plain line how to have jobs without payment", async () => {
       // The runtime's log comes by another way than the "ready" line.
+      const { lines } = first;
       await until("the line about payments", () => lines.find((line) => line.includes("TESTNET_MODE=true")));
       expect(lines.filter((line) => line.includes("TESTNET_MODE=true"))).toEqual([
         expect.stringMatching(/^jobs must be paid, but SVM_PAY_TO is a placeholder: nobody can pay\. .*--var TESTNET_MODE=true/),
       ]);
       expect(lines.join("\n")).not.toContain("placeholder_pay_to");
+    });
+
+    it("more connections than files are allowed do not crash the first: it closes them, and goes on", async () => {
+      await survivesConnections(first, port);
     });
 
     it("says which port is taken and what to do", async () => {

@@ -8,7 +8,7 @@ import { startBundled } from "../support/bundle.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { runtimeMemory } from "../support/process-tree.ts";
-import { get } from "../support/rest.ts";
+import { get, post } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 
 const MASK = Buffer.alloc(4);
@@ -127,22 +127,33 @@ describe("the front of npm run serve", () => {
   });
 });
 
-it("without the front workerd itself listens, and answers pings without a limit", async () => {
-  const port = await freePort();
-  const options = {
-    instance: "evm",
-    port,
-    stateDir: temporaryFolder("no-front"),
-    serves: true,
-    guardsFrames: false,
-    settings: { TESTNET_MODE: "true" },
-  } as const;
-  const coordinator = await startBundled(options);
-  finallyDo(() => coordinator.stop());
-  const socket = new WebSocket(coordinator.socketUrl);
-  await once(socket, "message");
-  const last = new Promise<void>((resolve) => socket.on("pong", (data) => data.toString() === "299" && resolve()));
-  // It may answer only the last of several (RFC 6455, section 5.5.3).
-  for (let n = 0; n < 300; n++) socket.ping(String(n));
-  await last;
+describe("without the front", () => {
+  let coordinator: Coordinator;
+
+  beforeAll(async () => {
+    coordinator = await startBundled({
+      ...{ instance: "evm", port: await freePort(), stateDir: temporaryFolder("no-front"), serves: true, guardsFrames: false, cronMs: 250 },
+      settings: { TESTNET_MODE: "true", RETENTION_RESULT_DAYS: "0" },
+    });
+    finallyDo(() => coordinator.stop());
+  });
+
+  it("workerd itself listens, and answers pings without a limit", async () => {
+    const socket = new WebSocket(coordinator.socketUrl);
+    await once(socket, "message");
+    const last = new Promise<void>((resolve) => socket.on("pong", (data) => data.toString() === "299" && resolve()));
+    // It may answer only the last of several (RFC 6455, section 5.5.3).
+    for (let n = 0; n < 300; n++) socket.ping(String(n));
+    await last;
+  });
+
+  // As with the front, and as under npm run dev and npm start; here because it needs settings of its own.
+  it("[LM3] fires the cron by itself: what is past its time is forgotten", async () => {
+    const body = { job_type: "TASK", user_id: "nobody", privacy_class: "PRIVATE", payload: { task_type: "classify", input: "x" } };
+    const refused = await post(`${coordinator.url}/v1/jobs/commit/cheap`, body);
+    expect(refused.status).toBe(422);
+    const job = () => get(`${coordinator.url}/v1/jobs/${String(refused.body.job_id)}`);
+    await until("an emptied result", async () => ((await job()).body.result === null ? true : undefined));
+    expect((await job()).body).toMatchObject({ status: "failed", result: null });
+  });
 });

@@ -2,10 +2,11 @@
 import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Child, startChild } from "../../scripts/child.ts";
+import { startChild } from "../../scripts/child.ts";
 import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
 import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
+import { type Started, startWithFewFiles, survivesConnections } from "../support/few-files.ts";
 import { finallyDo } from "../support/finally.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
@@ -16,14 +17,8 @@ import { until } from "../support/until.ts";
 /** A coordinator that answers at all answers sooner. */
 const LET_IN_MS = 300;
 
-function serve(args: readonly string[], env: Record<string, string> = {}): Child {
-  const child = startChild([join(ROOT, "scripts", "serve.ts"), ...args], { cwd: ROOT, env });
-  finallyDo(() => child.stop());
-  return child;
-}
-
 /** Resolves to its ready line. */
-function ready(child: Child): Promise<string> {
+function ready(child: Started): Promise<string> {
   return until(
     "ready line",
     () => child.lines.find((line) => line.startsWith("ready ")),
@@ -31,28 +26,32 @@ function ready(child: Child): Promise<string> {
   );
 }
 
-const runtimes = (child: Child): number[] => runtimesOf(child.pid).map(({ pid }) => pid);
+const runtimes = (child: Started): number[] => runtimesOf(child.pid).map(({ pid }) => pid);
 
 describe("npm run serve", () => {
   const stateDir = temporaryFolder("serve");
   let port = 0;
   let url = "";
-  let child: Child;
+  let child: Started;
+  /** The second one, which may open few files. */
+  let limited: Started;
   const worker = (): PlainWorker => {
     const created = new PlainWorker(`${url.replace("http", "ws")}/`, { acks: true });
     finallyDo(() => created.close());
     return created;
   };
-  const start = (): Child =>
-    serve(["evm", "--host", "0.0.0.0", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true"], {
-      EVM_NETWORK: "eip155:7",
-      EVM_FACILITATOR_AUTHORIZATION: "Bearer hush",
-    });
+  const settings = { EVM_NETWORK: "eip155:7", EVM_FACILITATOR_AUTHORIZATION: "Bearer hush" };
+  const commandLine = (): string[] => [
+    join(ROOT, "scripts", "serve.ts"),
+    ...["evm", "--host", "0.0.0.0", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true"],
+  ];
 
   beforeAll(async () => {
     port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    child = start();
+    const started = startChild(commandLine(), { cwd: ROOT, env: settings });
+    finallyDo(() => started.stop());
+    child = started;
   });
 
   it("listens on the given address, with the settings of its environment, and without the doors of an emulation", async () => {
@@ -92,7 +91,8 @@ describe("npm run serve", () => {
     // It stopped by itself: who is killed leaves this folder.
     expect(existsSync(join(stateDir, "tmp"))).toBe(false);
 
-    child = start();
+    limited = startWithFewFiles(commandLine(), settings);
+    child = limited;
     await ready(child);
     expect((await get(`${url}/v1/jobs/${String(job_id)}`)).body).toMatchObject({ status: "completed" });
     await one.connect();
@@ -100,6 +100,10 @@ describe("npm run serve", () => {
     one.complete(waiting, { summary: "done too", word_count: 2 });
     expect(await ended(url, waiting)).toMatchObject({ status: "completed", result: { summary: "done too" } });
     one.close();
+  });
+
+  it("more connections than files are allowed do not crash it: it closes them, and goes on", async () => {
+    await survivesConnections(limited, port);
   });
 
   it("[JB9] starts workerd again when that was killed, and keeps what was acknowledged", async () => {
