@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
-import { launchCoordinator } from "../support/coordinator.ts";
+import { launchCoordinator, shareCoordinator } from "../support/coordinator.ts";
 import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
 import { findingsInBoth, tabOrder } from "./findings.ts";
 import { askedOrigins, openPage, Tab, tabComplaints } from "./tab.ts";
@@ -23,7 +23,7 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
   beforeAll(async () => {
     [browser, free, paid] = await Promise.all([
       launchChromium(),
-      launchCoordinator("svm"),
+      shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" }),
       launchCoordinator("evm", { TESTNET_MODE: "false", EVM_FACILITATOR: "http://127.0.0.1:9" }),
     ]);
   });
