@@ -45,5 +45,6 @@ export async function survivesConnections({ lines }: Started, port: number): Pro
   await until("closed connections", () => (ended > 1_000 ? true : undefined));
   for (const socket of sockets) socket.destroy();
   await until("an answer", async () => ((await get(`http://127.0.0.1:${port}/v1/health`).catch(() => null))?.status === 200 ? true : undefined));
-  expect(lines.join("\n")).not.toContain("crash");
+  // workerd crashes when it cannot accept a connection. If it can, but has no second file for it, it only says so.
+  expect(lines.join("\n")).not.toMatch(/crash|Too many open files/);
 }
