@@ -87,12 +87,12 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       setupFiles: ["test/edge/setup.ts"],
       ...GUARDS,
       // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait most of
-      // their time: four runtimes keep one core busy, while the other projects use the other one.
+      // their time: four runtimes keep one core busy, while the other projects use the other one. For the few files of svm one is enough.
       isolate: false,
-      maxWorkers: 4,
+      maxWorkers: instance === "evm" ? 4 : 1,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
       deps: { optimizer: { ssr: { enabled: true, include: ["drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
-      sequence: { groupOrder: 1 },
+      sequence: { groupOrder: instance === "evm" ? 2 : 1 },
     },
   };
 }
@@ -135,7 +135,7 @@ export default defineConfig({
           ...GUARDS,
           expect: { poll: { timeout: 45_000 } },
           maxWorkers: 3,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -149,7 +149,7 @@ export default defineConfig({
           globalSetup: ["test/support/installed.ts", "test/support/bundle.ts"],
           ...GUARDS,
           maxWorkers: 3,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],
