@@ -1,8 +1,8 @@
 // What the front counts for each client: its connections, how fast it opens them, and the frames that its sockets share. Pure: front.ts moves the bytes.
 import { isIP } from "node:net";
 import { type Flow, networkOf, shareOwner, TokenBucket } from "../src/coordinator/rates.ts";
-import { SECOND } from "../src/protocol/times.ts";
 import { isLoopback } from "../src/protocol/text.ts";
+import { SECOND } from "../src/protocol/times.ts";
 import { ClientFrames } from "./frame-guard.ts";
 
 /** Connections of one client: its sockets, as many that linger, and its requests. */

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import * as z from "zod";
-import { TIMING } from "../protocol/times.ts";
 import { Health } from "../protocol/rest.ts";
 import { parseJson } from "../protocol/text.ts";
+import { TIMING } from "../protocol/times.ts";
 import { type KeyPair, keyPair } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";
 import { codeOf } from "../worker/node/atomic-files.ts";

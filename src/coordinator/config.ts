@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
 import { LIMITS, RATES } from "../protocol/limits.ts";
-import { DAY, HOUR, RETENTION } from "../protocol/times.ts";
 import { isLoopback } from "../protocol/text.ts";
+import { DAY, HOUR, RETENTION } from "../protocol/times.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";
 import { logWarning } from "./log.ts";

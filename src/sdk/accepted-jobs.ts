@@ -1,9 +1,9 @@
 // Jobs that the router has: read one, wait for its end, cancel it, and list those of a user. On a job's way: everything after the commit, except the stream.
 import type { Job, JobStatus } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import type { Credit, JobPage, JobSummary } from "../protocol/rest.ts";
 import { isTerminal } from "../protocol/text.ts";
+import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import { checkInteger, wrong } from "./check.ts";
 import { type Connection, expectShape } from "./connection.ts";
 import { type ComputeRouterError, JobTimeoutError, NotFoundError, UnavailableError } from "./errors.ts";

@@ -1,8 +1,8 @@
 // ComputeRouter, the class that users call. It checks arguments and passes each call to run.ts, accepted-jobs.ts, trust.ts or the connection.
 import type { Job, JobType, Policy, Receipt } from "../protocol/job.ts";
-import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import type { ModelList } from "../protocol/models.ts";
 import type { Health, Quote } from "../protocol/rest.ts";
+import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 import { type Cancellation, cancelled, type JobHandle, type JobsPage, localJobs, lookAt, readPart, routerJobs } from "./accepted-jobs.ts";
 import { checkHeaderText, checkInteger, wrong } from "./check.ts";

@@ -2,8 +2,8 @@
 // it has none. All readers of a stream see it whole, whenever they begin. On a job's way: from the commit to the end, beside poll.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
-import { TIMING } from "../protocol/times.ts";
 import { isJsonObject } from "../protocol/text.ts";
+import { TIMING } from "../protocol/times.ts";
 import type { Poll } from "./accepted-jobs.ts";
 import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";
 import { NotFoundError, ProtocolError, RouterConnectionError, UnavailableError, UnexpectedOutputError } from "./errors.ts";

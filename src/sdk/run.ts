@@ -1,7 +1,7 @@
 // RouterRun: one job and its requests to the router. On a job's way: quote → commit → poll or stream, to the end.
 import type { Job, JobType, Policy } from "../protocol/job.ts";
-import { TIMING } from "../protocol/times.ts";
 import type { Quote } from "../protocol/rest.ts";
+import { TIMING } from "../protocol/times.ts";
 import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";

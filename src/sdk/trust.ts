@@ -1,7 +1,7 @@
 // Pairing of a user with workers: create a code, wait for the worker that claims it, list workers, claim a code. PRIVATE jobs run on paired workers only.
-import { CLIENT, TIMING } from "../protocol/times.ts";
 import type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";
 import { isLoopback } from "../protocol/text.ts";
+import { CLIENT, TIMING } from "../protocol/times.ts";
 import { fingerprintOf } from "../receipt/ed25519.ts";
 import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";

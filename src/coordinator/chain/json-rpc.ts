@@ -1,8 +1,8 @@
 // The JSON-RPC client for both chains: batched, with limits on bytes and time. Not on a job's way: it reads stakes and settlements.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { withSignal } from "../deadline.ts";
 
 /** The RPC gave no usable answer. `reason` is a code: the message must not contain the URL, which may have an API key, nor the text of the server. */

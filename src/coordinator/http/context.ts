@@ -1,7 +1,7 @@
 // What every route works with: its context, and the answers to what it refuses or cannot do [API1].
 import type { Context } from "hono";
-import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type ErrorBody, type Refusal, REFUSALS } from "../../protocol/rest.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type Env, type Settings, SettingsError } from "../config.ts";
 import { errorFacts, logError, logInvalidSetting } from "../log.ts";
 import { StoreUnavailable } from "../store/database.ts";

@@ -1,8 +1,8 @@
 // The middleware of the REST side: what wraps every request (its id, settings, CORS, common headers), and the rate limits. A request meets it before its route.
 import type { MiddlewareHandler } from "hono";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { isLoopback } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { type Settings, settingsOf, warnOfPlaceholder } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { SlidingWindow } from "../rates.ts";

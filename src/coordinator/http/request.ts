@@ -2,8 +2,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
+import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";
 import type { Settings } from "../config.ts";

@@ -1,8 +1,8 @@
 // The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { readJson } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { Doubt } from "../payment/chain.ts";
 import type { PaymentCopy } from "../store/record.ts";

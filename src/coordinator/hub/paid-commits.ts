@@ -1,7 +1,7 @@
 // Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { FairShare, IllegalMove, mayComeAgain, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";

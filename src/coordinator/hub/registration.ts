@@ -1,8 +1,8 @@
 // Decides who may be a worker: keys, signatures, parking, tier. Beside a job's way: a worker registers before it gets jobs.
 import { JobType } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { keptModels } from "../../protocol/models.ts";
 import { isoTime } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../protocol/worker-messages.ts";
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { JobType } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import type { Announcing } from "../../protocol/models.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";

@@ -1,8 +1,8 @@
 // The job endpoints of the OpenAPI document: quote, commit, poll and follow, with their parameters, bodies and responses [API8].
 import { JobType, Policy, type ResolvedPolicy } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { MAX_WAIT_SECONDS, TIMING } from "../../protocol/times.ts";
 import { commitPrice } from "../../protocol/pricing.ts";
+import { MAX_WAIT_SECONDS, TIMING } from "../../protocol/times.ts";
 import { atomicAmount } from "../payment/terms.ts";
 import { body, FAULTS, headers, json, type Operation, type Parameter, type PaymentInfo, ref, shared, userToken } from "./components.ts";
 import { EXAMPLES } from "./examples.ts";

@@ -2,8 +2,8 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { readJson } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
 import { isTransfer, readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";

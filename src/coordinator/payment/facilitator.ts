@@ -3,8 +3,8 @@ import type { FacilitatorClient as X402FacilitatorClient } from "@x402/core/serv
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 import type { Settings } from "../config.ts";
 import { withSignal } from "../deadline.ts";

@@ -1,10 +1,10 @@
 // The terms of a payment: price, token, payee, as a 402 states them. On a job's way: pay.
 import type { PaymentRequired as X402Required, PaymentRequirements as X402Requirements } from "@x402/core/types";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
 import { isLoopback } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
 import { extensionsOf, openAiAt } from "./discovery.ts";
 import { feePayers } from "./facilitator.ts";

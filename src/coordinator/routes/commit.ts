@@ -2,9 +2,9 @@
 import { transcript } from "../../protocol/chat.ts";
 import { type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
+import { TIMING } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";

@@ -2,9 +2,9 @@
 import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
 import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol/text.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { RETRY_AFTER } from "../../../src/protocol/times.ts";
 import { Health } from "../../../src/protocol/rest.ts";
+import { RETRY_AFTER } from "../../../src/protocol/times.ts";
 import { failingHub, read, refusal, rest } from "./rest.ts";
 
 vi.spyOn(console, "error").mockImplementation(() => undefined);

@@ -1,5 +1,5 @@
-import { TIMING } from "../../../src/protocol/times.ts";
 import type { JobType } from "../../../src/protocol/job.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";
 import {
   type Answer,
