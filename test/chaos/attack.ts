@@ -2,6 +2,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ADDRESS_HEADER, FloodSocket } from "./flood-socket.ts";
 
+/** The most connections that a flood keeps open: more than a coordinator keeps, and fewer than the files that a process may open. */
+const MOST_OPEN = 8_000;
+
 /** What a flood knows of its target, and what it counts. */
 export class Attack {
   readonly port: number;
@@ -32,9 +35,11 @@ export class Attack {
     this.answers.set(String(answer), (this.answers.get(String(answer)) ?? 0) + 1);
   }
 
-  /** Keeps a connection until the end of the flood. */
+  /** Keeps a connection until the end of the flood, or until there are too many younger ones. */
   keep<T extends { destroy(): void }>(socket: T): T {
     this.#open.add(socket);
+    const [oldest] = this.#open;
+    if (this.#open.size > MOST_OPEN && oldest !== undefined) this.drop(oldest);
     return socket;
   }
 

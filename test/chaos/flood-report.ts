@@ -27,9 +27,12 @@ export const BOUNDS = {
   disk: 320 * MiB,
   /** The row, receipt and journal of an honest job on both disks. */
   diskPerJob: 8 * 1024,
-  /** The most memory that it gains in an hour at the pace of the second half, if the flood lasts at least so many seconds. */
+  /**
+   * The most memory that it gains in an hour at the pace of the second half, if the flood lasts at least so many seconds. Honest jobs alone, 5 a second, let it
+   * grow for 25 minutes: V8 collects each isolate of the runtime only after it has grown by 16 MiB.
+   */
   memoryPerHour: 256 * MiB,
-  steadyAfter: 240,
+  steadyAfter: 3_000,
 } as const;
 
 /** Why a flood did too much; empty if it did not. */

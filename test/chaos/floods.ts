@@ -20,7 +20,6 @@ import { measureUnread } from "./unread-frames.ts";
 
 /** Honest jobs alone, so that what the first ones cost does not count as the flood's. */
 const WARM_UP_MS = 10_000;
-const SAMPLES = 6;
 const HONEST_WORKERS = 8;
 
 const { values } = parseArgs({
@@ -34,6 +33,8 @@ const { values } = parseArgs({
   },
 });
 const flooded = Number(values.minutes) * 60_000;
+/** At least six, and one every two minutes of a long flood. */
+const samplesWanted = Math.max(6, Math.ceil(Number(values.minutes) / 2));
 const addresses = Number(values.addresses);
 const jobsPerSecond = Number(values.jobs);
 if (!(flooded > 0 && addresses >= 1 && addresses <= 250 && jobsPerSecond > 0)) throw new Error("--minutes, --addresses (1 to 250) and --jobs must be positive");
@@ -77,8 +78,8 @@ async function run(flood: Flood): Promise<Result> {
     const attacking = flood.run(attack);
     const seeking = honest.seek(jobsPerSecond, over.signal);
     const began = performance.now();
-    for (let n = 1; n <= SAMPLES; n++) {
-      await delay(began + (flooded * n) / SAMPLES - performance.now());
+    for (let n = 1; n <= samplesWanted; n++) {
+      await delay(began + (flooded * n) / samplesWanted - performance.now());
       samples.push(sample(coordinator, (performance.now() - began) / 1_000));
     }
     over.abort();
