@@ -7,7 +7,7 @@ import { MINUTE, SECOND } from "../protocol/times.ts";
 export const TUNING = {
   /** An alarm that is later than this counts as lost. */
   alarmLost: 1 * SECOND,
-  /** The time of the last frame in a socket's attachment may be this old, because writing it costs. */
+  /** The times of the last frame and of the last job in a socket's attachment may be this old, because writing them costs. */
   seenSaved: 5 * SECOND,
   /** A socket that has sent a frame within this time is not asked for its last heartbeat. Shorter than `TIMING.alive` and all other times of silence. */
   seenFresh: 5 * SECOND,

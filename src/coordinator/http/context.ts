@@ -9,7 +9,7 @@ import { HubUnavailable } from "./hub-client.ts";
 
 /**
  * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `isReplaced`: true if the answer of a commit is
- * not sent, because its client gets a 429 in its place [LM2].
+ * not sent, because its client gets a 429 in its place [LM2]. Routes read all of it with `c.get`: `c.var` is a new object at each use.
  */
 export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean; isReplaced?: boolean } };
 
@@ -21,7 +21,7 @@ type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 5
 
 /** Answers an error: `{ error }`, and `request_id` too if the status is 500 or more [API1]. */
 export function refuseWith(c: AppContext, status: ErrorStatus, error: string): Response {
-  const body: ErrorBody = status >= 500 ? { error, request_id: c.var.requestId } : { error };
+  const body: ErrorBody = status >= 500 ? { error, request_id: c.get("requestId") } : { error };
   return c.json(body, status);
 }
 
@@ -33,7 +33,7 @@ export function refuse(c: AppContext, refusal: Refusal, retryAfter?: number): Re
 
 /** Answers an exception. The log gets it with the request id; the client gets neither message nor stack [API1]. */
 export function answerError(thrown: unknown, c: AppContext): Response {
-  const request = { request_id: c.var.requestId, method: c.req.method, route: c.req.routePath };
+  const request = { request_id: c.get("requestId"), method: c.req.method, route: c.req.routePath };
   const facts = { ...request, ...errorFacts(thrown) };
   if (thrown instanceof HubUnavailable || thrown instanceof StoreUnavailable) {
     logError("overloaded", facts);

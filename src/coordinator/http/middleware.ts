@@ -108,7 +108,6 @@ export const rateLimit =
 /** The 429 of a client that is over a rate; null if it may go on. */
 export async function refuseOverRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
   const { setting, period, counter } = RATED[rate];
-  // Hono builds a new `c.var` at each use.
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
   const client = clientOf(c.req.raw, settings);

@@ -13,7 +13,7 @@ import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
+import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 import type { Deadlines } from "./timers.ts";
 
@@ -89,7 +89,7 @@ export class PaidCommits {
         case "credit":
           return { state: reservation.state };
         case "known":
-          return this.#known(reservation.jobId, input);
+          return { state: "known", ...(await this.#accepted(input, reservation.jobId)) };
         case "refused":
           this.#mutex.release(input.id);
           return this.#refusedReservation(reservation.reason, input.id);
@@ -237,13 +237,10 @@ export class PaidCommits {
   }
 
   async #bought(input: CommitInput, jobId: string): Promise<PaidAnswer> {
-    const { settlementOf, job, cancelTokens } = this.#parts;
     this.#keepKey(input, jobId);
     // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#parts.dispatcher.becameDurable();
-    this.#mutex.release(input.id);
-    const waited = input.wait > 0 ? await job(jobId, input.wait, input.client) : null;
-    return { ok: true, jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
+    return { ok: true, ...(await this.#accepted(input, jobId)) };
   }
 
   #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
@@ -255,12 +252,12 @@ export class PaidCommits {
     if (idempotency !== null) this.#parts.dispatcher.keepIdempotent({ userId, ...idempotency, jobId });
   }
 
-  async #known(jobId: string, { id, wait, client }: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" }>> {
+  /** What a 201 tells of a job. Others with its payment or key need not wait for the end of the job. */
+  async #accepted({ id, wait, client }: CommitInput, jobId: string): Promise<BoughtJob> {
     const { settlementOf, job, cancelTokens } = this.#parts;
-    // Others need not wait for the end of the job.
     this.#mutex.release(id);
     const waited = wait > 0 ? await job(jobId, wait, client) : null;
-    return { state: "known", jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
+    return { jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
 
   /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */
@@ -283,7 +280,7 @@ export class PaidCommits {
     const { key, fingerprint } = input.idempotency;
     const stored = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
     if (stored === null) return null;
-    if (stored.fingerprint === fingerprint) return this.#known(stored.jobId, input);
+    if (stored.fingerprint === fingerprint) return { state: "known", ...(await this.#accepted(input, stored.jobId)) };
     this.#mutex.release(input.id);
     return { state: "refused", reason: "idempotency_key_reused" };
   }

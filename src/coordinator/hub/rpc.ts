@@ -39,11 +39,14 @@ type StorageRefused = { ok: false } & StorageRefusal;
 export type NoSuchModelRefusal = { reason: "no_such_model"; models: string[] };
 
 /**
- * The hub's answer to a commit. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. `cancelToken` allows to cancel the job [JB13]; an
+ * What a 201 tells of a job. `job` is JSON text of the Job if `wait` is more than 0; otherwise null. `cancelToken` allows to cancel the job [JB13]; an
  * earlier hub leaves it out.
  */
+export type AcceptedJob = { jobId: string; job: string | null; cancelToken?: string };
+
+/** The hub's answer to a commit. */
 export type CommitAnswer =
-  | { ok: true; jobId: string; job: string | null; cancelToken?: string }
+  | ({ ok: true } & AcceptedJob)
   | { ok: false; reason: "no_trusted_worker"; jobId: string }
   | ({ ok: false } & NoSuchModelRefusal)
   | { ok: false; reason: "queue_full" | "overloaded" | "idempotency_key_reused" }
@@ -71,6 +74,9 @@ export type PaymentInput = {
   requirements: string;
 };
 
+/** What a 201 tells of a job that was paid for. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
+export type BoughtJob = AcceptedJob & { settlement: string | null };
+
 /** The hub's answer to a payment, before the facilitator is asked about it. */
 export type ReserveAnswer =
   /** Have it verified, then call `submit`. The reservation ends after 60 s [PY5]. */
@@ -78,15 +84,15 @@ export type ReserveAnswer =
   /** The job of this payment failed after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
   | { state: "credit" }
   /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
-  | { state: "known"; jobId: string; job: string | null; settlement: string | null; cancelToken?: string }
+  | ({ state: "known" } & BoughtJob)
   | ({ state: "refused" } & StorageRefusal)
   | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
   | ({ state: "refused" } & NoSuchModelRefusal)
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
-/** The hub's answer to a paid commit. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
+/** The hub's answer to a paid commit. */
 export type PaidAnswer =
-  | { ok: true; jobId: string; job: string | null; settlement: string | null; cancelToken?: string }
+  | ({ ok: true } & BoughtJob)
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; error: string; settlement: string }
   | StorageRefused

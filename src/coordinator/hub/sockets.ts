@@ -35,7 +35,7 @@ const Attachment = z.object({
       context: z.number(),
       lastUsedAt: z.number(),
       draining: z.boolean(),
-      /** The names of its models, one per line. The attachment is written at every claim, and one text is cheaper than a list [JB10]. */
+      /** The names of its models, one per line: the attachment is written often, and one text is cheaper than a list [JB10]. */
       models: z.string(),
       /** True if it applies the messages and options of a chat; a socket that an earlier hub accepted does not [JB12]. */
       chats: z.boolean().catch(false),
@@ -268,10 +268,14 @@ export class Sockets {
     conn.ws.serializeAttachment(conn.attachment);
   }
 
-  /** Notes that its worker got a job, for the order "least recently used" after a loss of memory. */
+  /** Notes that its worker got a job, for the order "least recently used" after a loss of memory. If it gets one after the other, `heard` writes that. */
   used(id: string, now: number): void {
     const conn = this.#conns.get(id);
-    if (conn?.attachment.worker) this.identify(conn, { ...conn.attachment.worker, lastUsedAt: now });
+    const worker = conn?.attachment.worker;
+    if (conn === undefined || worker == null) return;
+    const isRested = now - worker.lastUsedAt >= TUNING.seenSaved;
+    worker.lastUsedAt = now;
+    if (isRested) conn.ws.serializeAttachment(conn.attachment);
   }
 
   /** Notes that its worker takes no more jobs, for after a loss of memory. */

@@ -91,7 +91,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
   if (now - usedAt >= TIMING.day) {
     // The commit does not depend on it: the next one tries again.
     await markUsed(c.env.DB, userId, keys, now).catch((error: unknown) =>
-      logError("pairings_not_marked", { request_id: c.var.requestId, ...errorFacts(error) }),
+      logError("pairings_not_marked", { request_id: c.get("requestId"), ...errorFacts(error) }),
     );
   }
   return { ok: true, value: keys };

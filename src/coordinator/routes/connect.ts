@@ -18,7 +18,7 @@ export async function connect(c: AppContext): Promise<Response> {
   const refused = await refuseOverRate(c, "connects");
   if (refused !== null) return refused;
   const request = new Request(c.req.raw);
-  request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.var.settings));
+  request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.get("settings")));
   const response = await askHub(c.env, (hub) => hub.fetch(request));
   if (response.status === 101) return response;
   // The hub says when this client may dial again.

@@ -10,7 +10,7 @@ import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
+import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
 import { tokenHashOf } from "../store/trust.ts";
@@ -18,7 +18,7 @@ import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
 
 /** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
-export async function answerAccepted(c: AppContext, answer: { jobId: string; job: string | null; cancelToken?: string }, wait: number): Promise<Response> {
+export async function answerAccepted(c: AppContext, answer: AcceptedJob, wait: number): Promise<Response> {
   if (answer.cancelToken !== undefined) c.header("X-Cancel-Token", answer.cancelToken);
   const body: CommitResponse = { job_id: answer.jobId };
   if (wait === 0) return c.json(body, 201);
@@ -97,7 +97,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const asked = await askJob(c, id, left).catch((error: unknown) => {
-    logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
+    logError("hub_unreachable", { request_id: c.get("requestId"), job_id: id, ...errorFacts(error) });
     return null;
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
@@ -143,10 +143,10 @@ export async function events(c: AppContext): Promise<Response> {
 
 /** The event stream of a job, from the event after `lastEventId`. */
 export async function eventsOf(c: AppContext, id: string, lastEventId: string | undefined): Promise<Response> {
-  const headers = new Headers({ [CLIENT_HEADER]: clientOf(c.req.raw, c.var.settings), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
+  const headers = new Headers({ [CLIENT_HEADER]: clientOf(c.req.raw, c.get("settings")), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
   const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
   const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {
-    logError("hub_unreachable", { request_id: c.var.requestId, job_id: id, ...errorFacts(error) });
+    logError("hub_unreachable", { request_id: c.get("requestId"), job_id: id, ...errorFacts(error) });
     return null;
   });
   if (live?.status === 503) return refuse(c, "overloaded", RETRY_AFTER.overloaded);

@@ -37,7 +37,7 @@ export async function docs(c: AppContext): Promise<Response> {
 export async function home(c: AppContext): Promise<Response> {
   if (isUpgrade(c)) return await connect(c);
   c.header("Vary", "Accept");
-  const { settings } = c.var;
+  const settings = c.get("settings");
   const address = addressOf(c);
   if (!acceptsHtml(c.req.header("Accept")) || address === null) return refuse(c, "not_found");
   const template = await c.env.PAGES?.fetch("http://pages/home/index.html");
@@ -61,7 +61,7 @@ export async function home(c: AppContext): Promise<Response> {
 /** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */
 export function addressOf(c: AppContext): { host: string; origin: string; socket: string } | null {
   const url = new URL(c.req.url);
-  const host = c.var.settings.publicHost ?? url.host;
+  const host = c.get("settings").publicHost ?? url.host;
   // Anyone can point a host name at this address. The start page has a command to paste, so the name must not be able to extend that command.
   if (!PLAIN_HOST.test(host)) return null;
   // A proxy that terminates TLS speaks plain HTTP to us. A false header changes only what its sender sees.

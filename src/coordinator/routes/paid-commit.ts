@@ -30,11 +30,11 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
  * brought no new payment in the end, because it is invalid, not verified or known, counts as a free request too [LM2, PY9].
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
-  if (c.var.settings.testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
+  if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
   const over = await refuseOverRate(c, "paidCommits");
   if (over !== null) return over;
   await next();
-  const late = c.var.hasPaid === true ? null : await refuseOverRate(c, "commits");
+  const late = c.get("hasPaid") === true ? null : await refuseOverRate(c, "commits");
   if (late === null) return;
   const { body } = c.res;
   c.set("isReplaced", true);
@@ -54,7 +54,7 @@ export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
 export const paymentGate =
   (policy: ResolvedPolicy): MiddlewareHandler<AppEnv> =>
   async (c, next) => {
-    const { settings } = c.var;
+    const settings = c.get("settings");
     if (settings.testnetMode || bringsPayment(paymentHeaders(c))) return next();
     return answer402(c, await offerOf(settings, policy, c.req.url), "payment_required");
   };
@@ -65,7 +65,7 @@ export const paymentGate =
  * claimed [PY7].
  */
 export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: ResolvedPolicy, binding: string): Promise<Response> {
-  const offer = await offerOf(c.var.settings, policy, c.req.url);
+  const offer = await offerOf(c.get("settings"), policy, c.req.url);
   const read = readPayment(paymentHeaders(c), offer, Date.now());
   if (!read.ok) {
     // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].
@@ -98,12 +98,12 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
   await askHub(c.env, (hub) => hub.release(input.key, hubCommit.input().id)).catch((error: unknown) => {
     // The reservation ends by itself after a minute. Until then the same payment has to wait.
-    logError("reservation_not_released", { request_id: c.var.requestId, ...errorFacts(error) });
+    logError("reservation_not_released", { request_id: c.get("requestId"), ...errorFacts(error) });
   });
   if (payer.ok) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
   const { kind, reason } = payer.reason;
   if (kind === "invalid") return answer402(c, offer, `invalid_payment: ${reason}`);
-  logError("facilitator_unavailable", { request_id: c.var.requestId, reason });
+  logError("facilitator_unavailable", { request_id: c.get("requestId"), reason });
   return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
 }
 
@@ -124,7 +124,7 @@ function paymentInput(payment: ReadPayment, offer: Offer, binding: string): Paym
 
 /** Checks a reserved payment and returns its payer: first what can be checked here, then by asking the facilitator. */
 async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Result<string, PaymentFault>> {
-  const { settings } = c.var;
+  const settings = c.get("settings");
   if (payment.untimely !== null) return fault("invalid", payment.untimely);
   if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
     return fault("invalid", "payload.transaction names a fee payer that is not the facilitator's");
@@ -149,8 +149,8 @@ function fault(kind: PaymentFault["kind"], reason: string): { ok: false; reason:
  */
 async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
   const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
-  if (listed((await feePayers(c.var.settings))?.all)) return true;
-  return listed((await feePayers(c.var.settings, TUNING.feePayersRefusing))?.all);
+  if (listed((await feePayers(c.get("settings")))?.all)) return true;
+  return listed((await feePayers(c.get("settings"), TUNING.feePayersRefusing))?.all);
 }
 
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
@@ -173,7 +173,7 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer));
   if (!("settle" in submitted)) return submitted;
-  const outcome = await settlePayment(c.var.settings, payload, requirements);
+  const outcome = await settlePayment(c.get("settings"), payload, requirements);
   return await askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
 }
 
@@ -207,7 +207,7 @@ export function keyInPayment(c: AppContext): string | null {
 
 /** Returns the key of the payment that a request brings; null without a payment that can be read [PY6]. */
 export async function paymentKey(c: AppContext, policy: ResolvedPolicy): Promise<string | null> {
-  const read = readPayment(paymentHeaders(c), await offerOf(c.var.settings, policy, c.req.url), Date.now());
+  const read = readPayment(paymentHeaders(c), await offerOf(c.get("settings"), policy, c.req.url), Date.now());
   return read.ok ? read.value.key : null;
 }
 

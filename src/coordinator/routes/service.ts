@@ -19,7 +19,7 @@ const workerCounts = new WeakMap<Env, { second: number; asks: number; online: nu
  * few times a second at most, and otherwise answers with a number that is up to a second old [API1].
  */
 export async function health(c: AppContext): Promise<Response> {
-  const body: Health = { status: "ok", workers_online: await workersOnline(c.env), network: c.var.settings.network, timestamp: isoTime(Date.now()) };
+  const body: Health = { status: "ok", workers_online: await workersOnline(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };
   return c.json(body);
 }
 
@@ -74,7 +74,7 @@ export async function quote(c: AppContext): Promise<Response> {
     price: quotePrice(policy, job_type),
     endpoint: endpointOf(policy),
     policy_resolved: policy,
-    network: c.var.settings.network,
+    network: c.get("settings").network,
     expires_at: null,
     ...(model !== undefined && { model, workers: workersOf(model, await currentModels(c.env)) }),
   };
@@ -98,7 +98,7 @@ function offeredModel(name: string, { data }: ModelList): Model | undefined {
 export function openApiDocument(c: AppContext): Response {
   c.header("Content-Type", "application/json");
   c.header("Cache-Control", "public, max-age=300");
-  if (!c.var.settings.testnetMode) return c.body(OPENAPI_JSON);
+  if (!c.get("settings").testnetMode) return c.body(OPENAPI_JSON);
   freeDocument ??= JSON.stringify(JSON.parse(OPENAPI_JSON, (name, value: unknown) => (name === "x-payment-info" ? undefined : value)));
   return c.body(freeDocument);
 }
@@ -116,7 +116,7 @@ export function llmsText(c: AppContext): Response {
   const address = addressOf(c);
   if (address === null) return refuse(c, "not_found");
   const { origin } = address;
-  const { instance, network, testnetMode } = c.var.settings;
+  const { instance, network, testnetMode } = c.get("settings");
   fresh(c);
   c.header("Content-Type", "text/plain; charset=utf-8");
   return c.body(`# Compute Router
@@ -145,7 +145,7 @@ This is the instance ${instance} on ${network}. ${testnetMode ? "Jobs are free h
 export function x402Resources(c: AppContext): Response {
   const address = addressOf(c);
   if (address === null) return refuse(c, "not_found");
-  const { network, testnetMode } = c.var.settings;
+  const { network, testnetMode } = c.get("settings");
   fresh(c);
   return c.json<X402Resources>({
     x402Version: 2,

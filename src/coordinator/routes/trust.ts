@@ -22,7 +22,7 @@ export async function createPairing(c: AppContext): Promise<Response> {
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
   if (!provesUser(token.value, await boundToken(c.env.DB, userId, token.value, Date.now()))) return refuse(c, "user_token_required");
-  const openLimit = c.var.settings.rateLimits ? LIMITS.openPairingCodes : null;
+  const openLimit = c.get("settings").rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
   for (let tries = 0; tries < LIMITS.pairingCodeTries; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();
@@ -38,7 +38,7 @@ export async function createPairing(c: AppContext): Promise<Response> {
 
 /** `POST /v1/trust/claim` [SPEC, API4, TR3, TR4]. */
 export async function claimPairing(c: AppContext): Promise<Response> {
-  const { network, rateLimits } = c.var.settings;
+  const { network, rateLimits } = c.get("settings");
   const body = await readFields(c, PairingClaim, ["pairing_code", "provider_pubkey"]);
   if (!body.ok) return body.reason;
   const { provider_pubkey: key, signature } = body.value;
@@ -50,7 +50,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
 
   const id = crypto.randomUUID();
   const signedBy = signature == null ? null : key;
-  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientOf(c.req.raw, c.var.settings), id, signedBy)))) {
+  if (rateLimits && !(await askHub(c.env, (hub) => hub.mayClaimCode(clientOf(c.req.raw, c.get("settings")), id, signedBy)))) {
     return refuse(c, "rate_limited", RETRY_AFTER.rate_limited);
   }
 
@@ -61,7 +61,7 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
   const notices = [askHub(c.env, (hub) => hub.paired(userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
   for (const { status, reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
-    logError("paired_not_told", { request_id: c.var.requestId, status, ...errorFacts(reason) });
+    logError("paired_not_told", { request_id: c.get("requestId"), status, ...errorFacts(reason) });
   }
   const paired: Paired = { user_id: userId, paired_at: isoTime(now) };
   return c.json(paired);

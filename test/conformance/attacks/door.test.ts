@@ -215,31 +215,44 @@ describe("nine requests while the first one with their payment or idempotency ke
   });
 });
 
-describe("a client of OpenAI's API that leaves", () => {
-  const CHAT = "/v1/chat/completions";
+describe("a client that leaves", () => {
+  const CHAT = { url: "/v1/chat/completions", fields: { messages: [{ role: "user", content: "Say hello." }] } };
   const RESULT = { finish_reason: "stop", model: "ant", output: "Hello.", usage: { completion_tokens: 1, prompt_tokens: 1 } };
 
-  /** Asks for a chat and leaves when the facilitator is asked at `path`. Gives the request once more, and what lets the facilitator answer. */
-  async function leave(path: "/verify" | "/settle"): Promise<{ again: () => Promise<Answer>; answer: Awaited<ReturnType<typeof slow>>; payer: string }> {
+  /** Sends a request and leaves when the facilitator is asked at `path`. Gives the request once more, and what lets the facilitator answer. */
+  async function leave(
+    path: "/verify" | "/settle",
+    { url, fields }: { url: string; fields: Fields } = CHAT,
+  ): Promise<{ again: () => Promise<Answer>; answer: Awaited<ReturnType<typeof slow>>; payer: string }> {
     const payer = `0x${randomBytes(20).toString("hex")}`;
     facilitator.replies["/verify"] = { body: { isValid: true, payer } };
-    const [sent, body] = [await payment("fast", { authorization: { from: payer } }), JSON.stringify({ messages: [{ role: "user", content: "Say hello." }] })];
+    const [sent, body] = [await payment("fast", { authorization: { from: payer } }), JSON.stringify(fields)];
     const asked = slow(path);
     const raw = new RawHttp(evm.port);
     raw.write(
-      head(`POST ${CHAT} HTTP/1.1`, `Host: ${evm.host}`, "Content-Type: application/json", `X-PAYMENT: ${sent}`, `Content-Length: ${body.length}`) + body,
+      head(`POST ${url} HTTP/1.1`, `Host: ${evm.host}`, "Content-Type: application/json", `X-PAYMENT: ${sent}`, `Content-Length: ${body.length}`) + body,
     );
     const answer = await asked;
     // A closed connection is noticed at the next write; one that is reset, at once.
     raw.socket.resetAndDestroy();
     await evm.api.get("/v1/health");
-    return { again: () => evm.api.post(CHAT, body, { "x-payment": sent }), answer, payer };
+    return { again: () => evm.api.post(url, body, { "x-payment": sent }), answer, payer };
   }
+
+  test("[PY7] from a plain commit, while its payment settles: the job runs all the same, and the facilitator is asked once", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const { answer, payer, again } = await leave("/settle", { url: "/v1/jobs/commit/fast", fields: task(newUser()) });
+    answer({ ...SETTLED, payer });
+    const { job_id } = await worker.frame("job_assign");
+    expect(await again()).toMatchObject({ status: 201, body: { job_id } });
+    expect(facilitator.calls.map(({ path }) => path)).toEqual(["/verify", "/settle"]);
+    await worker.complete(String(job_id), { sentiment: "neutral", confidence: 1 });
+  });
 
   test.each([
     [404, 1],
     [500, 2],
-  ])("[API9, JB13, PY8] while its payment settles, before an answer of %i: the job is cancelled and never runs", async (status, settles) => {
+  ])("[API9, JB13, PY8] from OpenAI's API, while its payment settles, before an answer of %i: the job is cancelled and never runs", async (status, settles) => {
     const worker = await fullWorker(evm.socketUrl);
     worker.onAssign = ({ job_id }) => void worker.complete(String(job_id), RESULT);
     const { again, answer } = await leave("/settle");
@@ -250,7 +263,7 @@ describe("a client of OpenAI's API that leaves", () => {
     await expect.poll(() => facilitator.calls.filter(({ path }) => path === "/settle").length, { timeout: 10_000 }).toBe(settles);
   });
 
-  test("[API9, JB13] while its payment settles, before a yes: the worker is told to stop if it has not started", async () => {
+  test("[API9, JB13] from OpenAI's API, while its payment settles, before a yes: the worker is told to stop if it has not started", async () => {
     const worker = await fullWorker(evm.socketUrl);
     const { answer, payer } = await leave("/settle");
     answer({ ...SETTLED, payer });
@@ -258,7 +271,7 @@ describe("a client of OpenAI's API that leaves", () => {
     expect(await worker.frame("job_cancel")).toMatchObject({ job_id, reason: "cancelled" });
   });
 
-  test("[API9, PY5] while its payment is verified: nothing is settled, and the same payment buys the job when it comes again", async () => {
+  test("[API9, PY5] from OpenAI's API, while its payment is verified: nothing is settled, and the same payment buys the job when it comes again", async () => {
     const worker = await fullWorker(evm.socketUrl);
     worker.onAssign = ({ job_id }) => void worker.complete(String(job_id), RESULT);
     const { again, answer, payer } = await leave("/verify");

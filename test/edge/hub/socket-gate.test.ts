@@ -77,6 +77,8 @@ describe("sockets in all", () => {
 describe("sockets of one client", () => {
   test("[LM2] are accepted up to the limit, registered or not; the next is 429 with Retry-After, another client's is not", async () => {
     const hub = new TestHub();
+    // However slow the machine is, none of them is silent for too long.
+    hub.skip(0);
     for (let n = 0; n < RATES.socketsPerIp - 1; n++) {
       const worker = await hub.connect(undefined, undefined, { "x-test-ip": "192.0.2.1" });
       await worker.register();
