@@ -7,6 +7,7 @@ import { parseJson } from "../src/protocol/text.ts";
 import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/embedded-install.ts";
 import { type Attempt, cureFor, findRuntime } from "../src/worker/runtimes/probe.ts";
 import type { Runtime } from "../src/worker/runtimes/runtime.ts";
+import { buildCli } from "./build-cli.ts";
 import { type Child, startChild } from "./child.ts";
 import { assertPortFree, type Coordinator, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import type { Session } from "./session.ts";
@@ -174,7 +175,7 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
   let leaves = false;
   let isGone = false;
   const runtime = llm.kind === "toy" ? ["--runtime", "embedded", "--model-file", MODEL, "--standby"] : [];
-  const child = startChild([join("src", "cli", "main.ts"), "worker", ...place, ...runtime], {
+  const child = startChild([buildCli(), "worker", ...place, ...runtime], {
     cwd: ROOT,
     onLine: (line) => {
       const note = Note.safeParse(parseJson(line)).data;

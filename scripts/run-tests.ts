@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { buildCli } from "./build-cli.ts";
 import { buildPages } from "./build-pages.ts";
 import { ROOT } from "./coordinator-process.ts";
 
@@ -30,8 +31,9 @@ process.on("SIGINT", () => {});
 const args = process.argv.slice(2);
 if (args.length > 0) process.exitCode = (await run(args, "", "inherit")).passed ? 0 : 1;
 else {
-  // Both processes would build them at the same time.
+  // Both processes would build these at the same time.
   buildPages();
+  buildCli();
   const [unit, edge] = await Promise.all([run(projects(UNIT), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
   // What failed stands at the end, where people look first.
   process.stdout.write(edge.passed ? edge.out.slice(edge.out.lastIndexOf(" Test Files ")) : edge.out + edge.err);

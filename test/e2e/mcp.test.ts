@@ -1,20 +1,18 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, type CallToolResult, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { beforeAll, describe, expect, it } from "vitest";
-import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import { freePort } from "../../scripts/coordinator-process.ts";
+import { CLI } from "../support/cli.ts";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { ended } from "../support/rest.ts";
 import { until } from "../support/until.ts";
-
-const MAIN = join(ROOT, "src", "cli", "main.ts");
 
 let coordinator: CoordinatorHere;
 let worker: PlainWorker;
@@ -29,7 +27,7 @@ beforeAll(async () => {
 });
 
 function commandLine(...more: string[]): string[] {
-  return [MAIN, "mcp", "--url", coordinator.url, "--config-dir", folder, ...more];
+  return [CLI, "mcp", "--url", coordinator.url, "--config-dir", folder, ...more];
 }
 
 let serving: Promise<URL> | null = null;
@@ -194,7 +192,7 @@ describe.each(Object.entries(WAYS))("MCP over %s", (_, connect) => {
 
 it("a coordinator that is not there is a tool error in plain words", async () => {
   const client = new Client({ name: "test", version: "1" });
-  const args = [MAIN, "mcp", "--url", `http://127.0.0.1:${await freePort()}`, "--config-dir", folder];
+  const args = [CLI, "mcp", "--url", `http://127.0.0.1:${await freePort()}`, "--config-dir", folder];
   await client.connect(new StdioClientTransport({ command: process.execPath, args }));
   finallyDo(() => client.close());
   const result = await client.callTool({ name: "quote", arguments: { job_type: "TASK" } });

@@ -7,6 +7,7 @@ import { expect, it } from "vitest";
 import { ROOT, wranglerEnvironment } from "../../scripts/coordinator-process.ts";
 import { MIGRATIONS } from "../../src/coordinator/store/migrations.ts";
 import { keyPair } from "../../src/receipt/index.ts";
+import { CLI } from "../support/cli.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 
 const { publicKey } = keyPair(new Uint8Array(32).fill(1));
@@ -29,7 +30,7 @@ function folderOfOperator(): string {
 it("[API10, ST1] before the coordinator has made its tables, the command makes them; wrangler keeps what is set", async () => {
   const [folder, state] = [folderOfOperator(), temporaryFolder("stake")];
   const stake = async (...args: string[]): Promise<string> => {
-    const command = [join(ROOT, "src", "cli", "main.ts"), "stake", ...args, "--config", "wrangler.evm.toml", "--state", state];
+    const command = [CLI, "stake", ...args, "--config", "wrangler.evm.toml", "--state", state];
     const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: folder, env: { ...process.env, ...wranglerEnvironment(state) } });
     return stdout;
   };

@@ -1,8 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ROOT } from "../../scripts/coordinator-process.ts";
+import { CLI } from "../support/cli.ts";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
@@ -39,7 +38,7 @@ describe("the text of a real worker's LLM", () => {
 
   it("`run --stream` prints it as it comes; `--json` prints the result and nothing before", async () => {
     for (const option of ["--stream", "--json"]) {
-      const cli = [join(ROOT, "src", "cli", "main.ts"), "run", PROMPT, "--url", coordinator.url, "--config-dir", temporaryFolder("cli"), option];
+      const cli = [CLI, "run", PROMPT, "--url", coordinator.url, "--config-dir", temporaryFolder("cli"), option];
       const child = spawn(process.execPath, cli, { stdio: ["ignore", "pipe", "pipe"] });
       let out = "";
       child.stdout.on("data", (data: Buffer) => (out += data.toString()));

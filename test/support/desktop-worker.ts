@@ -1,6 +1,6 @@
-import { join } from "node:path";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { ROOT } from "../../scripts/coordinator-process.ts";
+import { CLI } from "./cli.ts";
 import { temporaryFolder } from "./coordinator.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
@@ -21,15 +21,12 @@ export function launchDesktopWorker(socketUrl: string, options: { llm: boolean |
   const folder = temporaryFolder("worker");
   const runtime = typeof options.llm === "string" ? ["--llm-url", options.llm] : options.llm ? ["--runtime", "embedded"] : ["--tasks-only"];
   const notes: Record<string, unknown>[] = [];
-  const child = startChild(
-    [join(ROOT, "src", "cli", "main.ts"), "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])],
-    {
-      cwd: ROOT,
-      onLine: (line, stream) => {
-        if (stream === "stdout") notes.push(JSON.parse(line) as Record<string, unknown>);
-      },
+  const child = startChild([CLI, "worker", "--url", socketUrl, "--json", "--config-dir", folder, ...runtime, ...(options.args ?? [])], {
+    cwd: ROOT,
+    onLine: (line, stream) => {
+      if (stream === "stdout") notes.push(JSON.parse(line) as Record<string, unknown>);
     },
-  );
+  });
   finallyDo(() => child.stop());
   const gone = child.exited.then((exit) => {
     throw new Error(`the worker ended (${exit})\n${child.lines.join("\n")}`);

@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { type Exit, startChild } from "../../scripts/child.ts";
 import { ROOT } from "../../scripts/coordinator-process.ts";
+import { CLI } from "./cli.ts";
 import { finallyDo } from "./finally.ts";
-
-const MAIN = join(ROOT, "src", "cli", "main.ts");
 
 /** A `compute-router` that runs. */
 export type Program = {
@@ -18,7 +16,7 @@ export type Program = {
 /** Starts `compute-router` with these arguments; ended after the tests of this file. */
 export function startProgram(args: readonly string[]): Program {
   const lines: string[] = [];
-  const child = startChild([MAIN, ...args], { cwd: ROOT, onLine: (line, stream) => void (stream === "stdout" && lines.push(line)) });
+  const child = startChild([CLI, ...args], { cwd: ROOT, onLine: (line, stream) => void (stream === "stdout" && lines.push(line)) });
   finallyDo(() => child.stop());
   return {
     notes: (type) => lines.map((line): Record<string, unknown> => JSON.parse(line)).filter((note) => note["type"] === type),

@@ -10,6 +10,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort, ROOT } from "../../../scripts/coordinator-process.ts";
+import { CLI } from "../../support/cli.ts";
 import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
@@ -136,7 +137,7 @@ describe.each(["evm", "svm"] as const)("the quick starts where jobs are free, on
     const here = args.map((arg) => arg.replace("http://127.0.0.1:4010", free.url));
     const client = new Client({ name: "test", version: "1" });
     const env = { PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), "compute-router-quickstart-")) };
-    await client.connect(new StdioClientTransport({ command: process.execPath, args: [join(ROOT, "src", "cli", "main.ts"), ...here], env }));
+    await client.connect(new StdioClientTransport({ command: process.execPath, args: [CLI, ...here], env }));
     try {
       const result = await client.callTool({ name: "classify", arguments: { text: "good" } });
       expect(result.structuredContent).toMatchObject({ verified: true, result: { sentiment: "neutral" } });
@@ -173,7 +174,7 @@ console.log("", output === "an answer", verified);`;
   });
 
   it.each(["--no-stream", "--stream"])("the command line runs a job %s", async (option) => {
-    const { stdout } = await run(process.execPath, [join(ROOT, "src", "cli", "main.ts"), "run", "Hi", "--url", free.url, "--config-dir", folder, option]);
+    const { stdout } = await run(process.execPath, [CLI, "run", "Hi", "--url", free.url, "--config-dir", folder, option]);
     expect(stdout).toBe("an answer\n");
   });
 });

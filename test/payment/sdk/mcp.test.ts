@@ -7,12 +7,10 @@ import { createInterface } from "node:readline";
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ROOT } from "../../../scripts/coordinator-process.ts";
+import { CLI } from "../../support/cli.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, PRICE } from "../support/bench.ts";
 import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
-
-const MAIN = join(ROOT, "src", "cli", "main.ts");
 
 let lab: FullLab;
 let folder: string;
@@ -46,7 +44,7 @@ describe.each(["evm", "svm"] as const)("MCP on %s", (side) => {
       side === "evm" ? { EVM_PRIVATE_KEY: secret, EVM_USDC: lab.evm.token } : { SVM_PRIVATE_KEY: secret, SVM_RPC_URL: lab.svm.rpcUrl };
     const payer = ["--payer", join(import.meta.dirname, `${side}-payer.ts`)];
     return {
-      args: [MAIN, "mcp", "--url", bench.url, "--config-dir", folder, ...payer, ...more],
+      args: [CLI, "mcp", "--url", bench.url, "--config-dir", folder, ...payer, ...more],
       env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...wallet },
     };
   }

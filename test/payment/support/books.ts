@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual, promisify } from "node:util";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
+import { CLI } from "../../support/cli.ts";
 import type { Bench } from "./bench.ts";
 
 /** Each look reads the whole chain and a database. */
@@ -129,5 +130,5 @@ export function compare(transfers: readonly Received[], rows: readonly Row[]): {
 /** Runs `compute-router payments credit|void` for the payment of a job. */
 export async function order({ state, side }: Bench, id: string, verb: "credit" | "void"): Promise<void> {
   const args = ["payments", verb, id, "--reason", "seen on the chain", "--config", `wrangler.${side}.toml`, "--state", state];
-  await promisify(execFile)(process.execPath, [join(ROOT, "src", "cli", "main.ts"), ...args], { cwd: ROOT });
+  await promisify(execFile)(process.execPath, [CLI, ...args], { cwd: ROOT });
 }

@@ -5,12 +5,12 @@ import { describe, expect, it } from "vitest";
 import { waitFor } from "../../../src/cli/waiting.ts";
 import { type Rules, RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
+import { CLI } from "../../support/cli.ts";
 import { until } from "../../support/until.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 import { hasScript, terminal } from "./support/terminal.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..");
-const MAIN = join(ROOT, "src", "cli", "main.ts");
 const NEVER: Pick<Rules, "statuses"> = { statuses: Array.from({ length: 1_000 }, () => "pending" as const) };
 
 /** The id of the only job that a router has. */
@@ -61,7 +61,7 @@ describe("the wait for a job", () => {
 
   it.each(["run hi", "task classify"])("%s --json | verify --job - holds", async (words) => {
     const router = await RouterServer.start();
-    const cli = `'${process.execPath}' '${MAIN}'`;
+    const cli = `'${process.execPath}' '${CLI}'`;
     const pipe = `echo a text | ${cli} ${words} --json --user u --url ${router.url} | ${cli} verify --job -`;
     const { stdout } = await promisify(execFile)("sh", ["-c", pipe], { cwd: ROOT });
     expect(stdout).toContain(`the receipt is valid\njob        ${onlyJob(router)}`);

@@ -1,10 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { CLI } from "../../../support/cli.ts";
 import { until } from "../../../support/until.ts";
-
-const MAIN = join(import.meta.dirname, "..", "..", "..", "..", "src", "cli", "main.ts");
 
 /** Whether terminals can be made here: by util-linux's `script`, which a plain Debian has. */
 export const hasScript = process.platform === "linux" && spawnSync("script", ["--version"]).status === 0;
@@ -23,7 +21,7 @@ export type Size = { columns: number; rows: number };
 
 /** Runs `compute-router` on a terminal of its own. */
 export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, { columns, rows }: Size = { columns: 120, rows: 50 }): Terminal {
-  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+  const command = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qefc", `stty cols ${columns} rows ${rows}; exec ${command}`, "/dev/null"], {
     stdio: ["pipe", "pipe", "inherit"],
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], TERM: "xterm", ...env },

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { CLI } from "../../../support/cli.ts";
 import { atTheEnd } from "./ends.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
-const MAIN = join(ROOT, "src", "cli", "main.ts");
 const QUICK = join(import.meta.dirname, "quick-worker.ts");
 
 type Line = Record<string, unknown>;
 
-function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe" = "ignore", program = MAIN) {
+function launch(args: string[], env: NodeJS.ProcessEnv, stdin: "ignore" | "pipe" = "ignore", program = CLI) {
   const plain = { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env };
   return spawn(process.execPath, [program, ...args], { cwd: ROOT, env: plain, stdio: [stdin, "pipe", "pipe"] });
 }

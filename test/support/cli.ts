@@ -1,0 +1,4 @@
+import { buildCli } from "../../scripts/build-cli.ts";
+
+/** The entry of `compute-router`, as its users run it. */
+export const CLI = buildCli();
