@@ -197,7 +197,7 @@ describe("hostile seekers", () => {
     const user = newUser();
     const claim = (pairing_code: unknown) => evm.api.post("/v1/trust/claim", { pairing_code, provider_pubkey: newIdentity().pubkey });
     const code = String((await evm.api.post("/v1/trust/create", { user_id: user })).body.pairing_code);
-    await sql(evm, "evm", `UPDATE pairings SET expires_at = ${Date.now()} WHERE pairing_code = '${code}' AND claimed = 0`);
+    sql(evm, `UPDATE pairings SET expires_at = ${Date.now()} WHERE pairing_code = '${code}' AND claimed = 0`);
     expect((await claim(code)).body).toEqual({ error: "expired" });
     const fresh = String((await evm.api.post("/v1/trust/create", { user_id: user })).body.pairing_code);
     for (const near of [

@@ -166,7 +166,7 @@ describe("logs", () => {
     { timeout: 120_000 },
     async () => {
       const { api } = evm;
-      await sql(evm, "evm", "ALTER TABLE pairings RENAME TO gone; ALTER TABLE jobs RENAME TO gone_jobs");
+      sql(evm, "ALTER TABLE pairings RENAME TO gone; ALTER TABLE jobs RENAME TO gone_jobs");
       const user = secret("lost-user");
       const answers = [
         await api.post("/v1/trust/create", { user_id: user }, { "x-user-token": secret("lost-token") }),

@@ -19,9 +19,8 @@ beforeAll(async () => {
   ] as const;
   // The coordinator makes its tables at the first statement that needs them [API10].
   expect((await evm.api.get(`/v1/trust/list?user_id=${newUser()}`)).status).toBe(200);
-  await sql(
+  sql(
     evm,
-    "evm",
     `INSERT INTO stakes (provider_pubkey, amount, updated_at) VALUES ${rows.map(([{ pubkey }, amount]) => `('${pubkey}', ${amount}, ${Date.now()})`).join(", ")}`,
   );
 });

@@ -125,11 +125,7 @@ describe("claim", () => {
     const open = await newCode();
     const used = await newCode();
     expect((await claim(used.code)).status).toBe(200);
-    await sql(
-      evm,
-      "evm",
-      `UPDATE pairings SET expires_at = expires_at - 3601000, created_at = created_at - 3601000 WHERE pairing_code IN ('${open.code}', '${used.code}')`,
-    );
+    sql(evm, `UPDATE pairings SET expires_at = expires_at - 3601000, created_at = created_at - 3601000 WHERE pairing_code IN ('${open.code}', '${used.code}')`);
     const late = await claim(open.code);
     expect(late.status).toBe(400);
     expect(late.body).toEqual({ error: "expired" });
