@@ -18,7 +18,7 @@ const WranglerFile = z.object({
   vars: z.record(z.string(), z.string()),
   durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
   d1_databases: z.array(z.object({ binding: z.string() })),
-  assets: z.object({ directory: z.string(), binding: z.string(), html_handling: z.literal("none") }),
+  assets: z.object({ directory: z.string(), binding: z.string() }),
 });
 
 /** Where a workerd listens. */
@@ -121,12 +121,11 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
         serviceBindings: { [file.assets.binding]: pages },
         unsafeDirectSockets: [listen],
       },
-      // The pages are a Worker of their own: in front of a Worker with assets Miniflare puts two more, and each request would pass through them.
       {
         ...platform,
         name: pages,
-        modules: [{ type: "ESModule", path: "pages.js", contents: "export default { fetch: () => new Response(null, { status: 404 }) };" }],
-        assets: { directory: join(ROOT, file.assets.directory), assetConfig: { html_handling: file.assets.html_handling } },
+        modules: [{ type: "ESModule", path: "pages.js", contents: readFileSync(join(import.meta.dirname, "page-files.mjs"), "utf8") }],
+        serviceBindings: { FILES: { disk: { path: join(ROOT, file.assets.directory), writable: false } } },
       },
     ],
   });

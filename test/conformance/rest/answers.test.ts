@@ -284,6 +284,35 @@ describe("unusual requests", () => {
     expect(answer.body.status).toBe("ok");
   });
 
+  test("a page and each file that it names has its type, and is not sent to a browser that has it", async () => {
+    const types = {
+      html: "text/html",
+      js: "text/javascript",
+      css: "text/css",
+      svg: "image/svg+xml",
+      png: "image/png",
+      webmanifest: "application/manifest+json",
+    };
+    const pages = await Promise.all(["/worker", "/pair", "/docs"].map(async (path) => (await evm.api.get(path)).text));
+    const files = new Set(pages.flatMap((page) => [...page.matchAll(/"(\/(?:worker|pair|docs)\/[\w.-]+)"/g)].map(([, path = ""]) => path)));
+    const paths = ["/worker", ...files, "/worker/manifest.webmanifest", "/worker/icon-192.png"];
+    expect(paths.length).toBeGreaterThan(8);
+    for (const path of paths) {
+      const answer = await evm.api.get(path);
+      expect(answer.status, path).toBe(200);
+      const [, ending = "html"] = path.split(".");
+      expect(answer.headers.get("content-type")?.split(";")[0], path).toBe(types[ending as keyof typeof types] ?? "text/markdown");
+      const etag = answer.headers.get("etag") ?? expect.unreachable();
+      for (const known of [etag, `"other", W/${etag}`]) {
+        const again = await evm.api.get(path, { "if-none-match": known });
+        expect([again.status, again.text, again.headers.get("etag")], path).toEqual([304, "", etag]);
+      }
+      expect((await evm.api.get(path, { "if-none-match": '"other"' })).status, path).toBe(200);
+    }
+    for (const path of ["/worker/nothing.js", "/worker/index.htm", "/worker/%2e%2e", "/worker/..%2fpair%2findex.html"])
+      expect((await evm.api.get(path)).status, path).toBe(404);
+  });
+
   test("[API1] many users at once: every commit has its own id", async () => {
     const ids = await Promise.all(Array.from({ length: 60 }, () => evm.api.commit(task(newUser()))));
     expect(new Set(ids).size).toBe(60);
