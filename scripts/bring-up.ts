@@ -73,7 +73,7 @@ const LOOK_TIMEOUT_MS = 3_000;
 /** The model of this repository. It shows that everything works, and knows almost nothing. */
 export const TOY = {
   model: "tiny-chat-q8_0",
-  about: `a toy's (0.56 M parameters: it answers "hi" with "The opposite of rich is poor.")`,
+  about: `by a toy model (0.56 M parameters: it answers "hi" with "The opposite of rich is poor.")`,
 } as const;
 
 /** What the search needs of the session that it runs in. */
@@ -117,7 +117,7 @@ async function warmUp(runtime: Runtime, { say, signal }: Progress): Promise<Miss
   } catch (error) {
     if (signal.aborted) throw error;
     const why = error instanceof Error ? error.message : "unexpected error";
-    return { what: `${model} by ${name} gave no first answer (${why})`, cure: `have ${name} answer a prompt with ${model}` };
+    return { what: `${model} by ${name} gave no first answer (${why})`, cure: `check that ${name} answers a prompt with ${model}` };
   } finally {
     await runtime.close();
   }

@@ -45,7 +45,8 @@ async function main(): Promise<void> {
   const most = connectionsFor(files);
   // With fewer files connections alone could end workerd.
   const isScarce = files < needed;
-  if (isScarce) console.error(`only ${files} open files are allowed, so at most ${most} connections are: for more, allow ${needed} files (ulimit -Hn)`);
+  if (isScarce)
+    console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
   const { host, port } = options;
   const hasFront = options.guardsFrames || isScarce;
   const listen = hasFront ? { host: "127.0.0.1", port: await freePort() } : { host, port };

@@ -7,7 +7,7 @@ import { CliError, EXIT } from "./command.ts";
 /** The options that select the database. */
 export const PLACE_ARGS = {
   config: { type: "string", description: "Wrangler file of the instance, such as wrangler.evm.toml", required: true },
-  state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev`" },
+  state: { type: "string", description: "State folder of a coordinator on this machine, as given to `npm run dev` or `npm run serve`" },
   remote: { type: "boolean", description: "Use the deployed database" },
 } as const;
 

@@ -190,7 +190,12 @@ function clock(skewMs: number): Check {
   if (verdict === "right") return { name: "clock", state: "ok", message: side };
   const fix = "set this machine's clock, best by NTP (timedatectl set-ntp true)";
   if (verdict === "doubtful")
-    return { name: "clock", state: "warn", message: `${side}: from ${TIMING.receiptSkew / 60_000} minutes on, the coordinator refuses the receipts`, fix };
+    return {
+      name: "clock",
+      state: "warn",
+      message: `${side}: if it is off by more than ${TIMING.receiptSkew / 60_000} minutes, the coordinator refuses the receipts`,
+      fix,
+    };
   return { name: "clock", state: "fail", message: `${side}: the coordinator would refuse every receipt`, fix, exit: EXIT.refused };
 }
 

@@ -83,7 +83,7 @@ export function keptUserId(folder: string): string {
     const id = readFileSync(file, "utf8").trim();
     if (id !== "") return id;
   } catch (error) {
-    throw new CliError(EXIT.error, `cannot keep a user id in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
+    throw new CliError(EXIT.error, `cannot store a user id in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
   }
   throw new CliError(EXIT.error, `${file} is empty; delete it, or use --user ID`);
 }
@@ -312,7 +312,7 @@ export function keptJobs(folder: string): JobList {
         appendFileSync(file, lineOf(job), { mode: 0o600 });
         if (statSync(file).size > SHORTENED.from) replaceFile(file, read(file).slice(-SHORTENED.jobs).map(lineOf).join(""));
       } catch (error) {
-        printError(`cannot keep the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
+        printError(`cannot store the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
       }
     },
     all: () => read(file),

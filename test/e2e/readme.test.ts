@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 
+import { OPENAPI_JSON } from "../../src/coordinator/openapi/generated.ts";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
@@ -21,6 +22,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/health", { status: "ok", workers_online: 1 }],
   ["/v1/quote", { price: "$0.010", policy_resolved: "FAST", expires_at: null }],
   ["/v1/models", { object: "list", workers_online: 1 }],
+  ["/v1/models/llama3.2", { error: expect.anything() }],
   ["/v1/jobs/commit/fast", { job: expect.objectContaining({ status: "completed" }) }],
   ["/v1/jobs/commit/cheap", { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }],
   ["/v1/chat/completions", { object: "chat.completion", choices: [expect.objectContaining({ finish_reason: "stop" })] }],
@@ -35,6 +37,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/llms.txt", "# Compute Router"],
   ["/.well-known/x402", { version: 1, resources: [] }],
   ["/openapi.json", { openapi: expect.stringMatching(/^3\.1/) }],
+  ["/docs/api.md", "## "],
 ];
 
 describe("the README's curl commands", () => {
@@ -69,6 +72,14 @@ describe("the README's curl commands", () => {
   it("there is one for every endpoint", () => {
     expect(CURLS).toHaveLength(ANSWERS.length + 1);
     for (const [index, [address]] of ANSWERS.entries()) expect(CURLS[index]).toContain(address);
+    const { paths }: { paths: Record<string, object> } = JSON.parse(OPENAPI_JSON);
+    const addresses = CURLS.map((curl) => /http:\/\/127\.0\.0\.1:4010([^\s"'?]*)/.exec(curl)?.[1] ?? "");
+    // Browsers load the pages.
+    const isPage = (path: string): boolean => /^\/(?:home|worker|pair|favicon\.ico)?(?:\/|$)/.test(path);
+    const lacking = Object.keys(paths).filter(
+      (path) => !isPage(path) && !addresses.some((address) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(address)),
+    );
+    expect(lacking).toEqual([]);
   });
 
   it("each answers as it says, run in order", async () => {

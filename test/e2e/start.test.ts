@@ -118,7 +118,7 @@ describe("npm start", () => {
     expect(text()).toContain("no LLM at http://127.0.0.1:9/v1 (not running): the toy model answers");
     expect(text()).toContain(`npm run worker -- --url ws://127.0.0.1:${evm}/`);
     expect(
-      child.lines.filter((line) => line.includes("are a toy's") && line.includes(`For real ones: start the runtime at http://127.0.0.1:9/v1, then`)),
+      child.lines.filter((line) => line.includes("are by a toy model") && line.includes(`For real ones: start the runtime at http://127.0.0.1:9/v1, then`)),
     ).toHaveLength(1);
     // The README shows what is printed here, word for word.
     const [, shown = ""] = /^This is what it prints.*?^```$(.*?)^```$/ms.exec(readFileSync(join(ROOT, "README.md"), "utf8")) ?? [];

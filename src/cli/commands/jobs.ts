@@ -14,7 +14,7 @@ import { cancellationText, printFacts, printStream, runJob, waitFor } from "../w
 /** `compute-router quote`. */
 export const quote = command({
   name: "quote",
-  description: "Show what jobs cost",
+  description: "Show the quoted prices of jobs; the 402 of a commit has the real one",
   args: {
     type: { type: "string", valueHint: "LLM_INFER|TASK", description: "Type of job; default: both" },
     policy: { ...POLICY_ARG, description: "Tier; default FAST and CHEAP" },

@@ -35,7 +35,7 @@ export function clockSentence(verdict: ClockVerdict, off: number): string {
   if (verdict === "right") return "this machine's clock agrees with the coordinator's again";
   const fact = `this machine's clock is ${offText(off)} the coordinator's`;
   return verdict === "doubtful"
-    ? `WARNING: ${fact}; set it soon: from 5 min on, the coordinator refuses the receipts`
+    ? `WARNING: ${fact}; set it soon: if it is off by more than 5 min, the coordinator refuses the receipts`
     : `WARNING: ${fact}: this worker takes no job until the clock is set, because the coordinator would refuse every receipt`;
 }
 

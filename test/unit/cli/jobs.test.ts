@@ -62,7 +62,7 @@ describe("the list of jobs on disk", () => {
   it("that cannot be written does not stop a job", async () => {
     const router = await RouterServer.start();
     const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--url", router.url, "--config-dir", "/dev/null/x"]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("cannot keep the job in /dev/null/x/jobs.jsonl") });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("cannot store the job in /dev/null/x/jobs.jsonl") });
   });
 });
 

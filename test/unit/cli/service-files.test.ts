@@ -86,3 +86,18 @@ it("the Dockerfile of the worker copies all that is packed", () => {
   const { files }: { files: string[] } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   for (const file of files.filter((name) => !/^!|^dist/.test(name))) expect(copied).toContain(file.split("/")[0]);
 });
+
+it("the Dockerfile of the worker copies all that its build runs", () => {
+  const { copied } = copiedBy(FOLDER);
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const [, build = ""] = /^RUN (npm run \w+) /m.exec(readFileSync(join(FOLDER, "Dockerfile"), "utf8")) ?? [];
+  expect(build).toBe("npm run build");
+  // A script of npm may run others.
+  const commands = (line: string): string[] => [
+    line,
+    ...[...line.matchAll(/npm run (?:--silent )?([\w:]+)/g)].flatMap(([, name = ""]) => commands(scripts[name] ?? "")),
+  ];
+  const folders = commands(build).flatMap((line) => [...line.matchAll(/\b(\w+)\/[\w./-]+/g)].map(([, folder]) => folder));
+  expect(new Set(folders)).toEqual(new Set(["scripts", "src"]));
+  for (const folder of folders) expect(copied).toContain(folder);
+});

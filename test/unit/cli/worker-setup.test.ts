@@ -119,7 +119,7 @@ describe("worker doctor", () => {
     expect(code).toBe(0);
     expect(checks.get("clock")).toMatchObject({
       state: "warn",
-      message: `${off} the coordinator's: from 5 minutes on, the coordinator refuses the receipts`,
+      message: `${off} the coordinator's: if it is off by more than 5 minutes, the coordinator refuses the receipts`,
       fix: "set this machine's clock, best by NTP (timedatectl set-ntp true)",
     });
   });

@@ -154,7 +154,7 @@ describe("views", () => {
     view.note({ type: "clock", coordinator: EVM, verdict: "doubtful", off_ms: 65_000 }, after(ONLINE));
     view.note({ type: "clock", coordinator: EVM, verdict: "refused", off_ms: -8_000_000 }, after(ONLINE));
     expect(out).toContain(
-      "WARNING: this machine's clock is 65 s ahead of the coordinator's; set it soon: from 5 min on, the coordinator refuses the receipts\n",
+      "WARNING: this machine's clock is 65 s ahead of the coordinator's; set it soon: if it is off by more than 5 min, the coordinator refuses the receipts\n",
     );
     expect(out).toContain("WARNING: this machine's clock is 2 h behind the coordinator's: this worker takes no job until the clock is set");
     view.note({ type: "tier", coordinator: EVM, tier: "Open" }, after(ONLINE));
