@@ -1,6 +1,6 @@
 // What a job is on the wire: its commit, its states, its result and its receipt. The first step of a job's way parses its body with `parseCommit`.
 import * as z from "zod";
-import { CHAT_MEMBERS } from "./chat.ts";
+import { CHAT_MEMBERS, transcript } from "./chat.ts";
 import { describeIssues } from "./issues.ts";
 import { LIMITS } from "./limits.ts";
 import { ModelName } from "./models.ts";
@@ -193,6 +193,10 @@ export function parseCommit(body: unknown): CommitResult {
   const payload = body.payload;
   if (!isJsonObject(payload) || !isWellFormedJson(payload)) return invalid("payload must hold well-formed Unicode only");
   if (textsOf(commit).some((text) => utf8Length(text) > LIMITS.textBytes)) return { ok: false, reason: "too_large" };
+  // The roles make a chat of many short messages several times as long.
+  if (utf8Length(addedPrompt(commit) ?? "") > LIMITS.textBytes) {
+    return invalid(`payload.messages make a prompt of more than ${LIMITS.textBytes} bytes of UTF-8: send fewer messages, or a prompt of your own`);
+  }
   return { ok: true, commit, payload };
 }
 
@@ -200,6 +204,11 @@ export function parseCommit(body: unknown): CommitResult {
 function textsOf({ job_type, payload }: CommitRequest): string[] {
   if (job_type === "TASK") return [payload.input];
   return [payload.prompt ?? "", (payload.messages ?? []).map(({ content }) => content).join("")];
+}
+
+/** The prompt that a payload of messages alone gets: their transcript; null for every other payload [WS8, JB12]. */
+export function addedPrompt({ job_type, payload }: CommitRequest): string | null {
+  return job_type === "TASK" || typeof payload.prompt === "string" ? null : transcript(payload.messages ?? []);
 }
 
 function invalid(sentence: string): CommitResult {

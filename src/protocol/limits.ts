@@ -9,6 +9,8 @@ export const LIMITS = {
   bodyBytes: 512 * KiB,
   /** Bytes of an LLM `prompt` or a TASK `input`; more is 413. */
   textBytes: 256 * KiB,
+  /** Bytes of a payload as the worker gets it, which can be longer than its body: with the prompt that is added to a chat, or written anew. More is 413. */
+  payloadBytes: 768 * KiB,
   /** Bytes of an output as JSON text. */
   outputBytes: 1 * MiB,
   /** Bytes of one socket frame; more closes the socket with 1009. */
@@ -19,6 +21,8 @@ export const LIMITS = {
   userIdChars: 128,
   /** Bytes of an `X-PAYMENT` header. */
   paymentHeaderBytes: 16 * KiB,
+  /** Characters of each text of a receipt; one with a longer text cannot be read. */
+  receiptTextChars: 256,
   /** Characters of an `Idempotency-Key`. */
   idempotencyKeyChars: 255,
   /** Characters of a model name [JB10]. */
@@ -79,6 +83,8 @@ export const LIMITS = {
   foreignResultsInARow: 32,
   /** Paired workers of one user to which a PRIVATE job is offered, newest pairing first. */
   pairedKeys: 100,
+  /** Bytes of the queue that a waiting PRIVATE job counts for each of these workers: what the hub keeps in memory for it. */
+  pairedKeyBytes: 200,
   /** Held `wait` requests of one hub. Above that, a `wait` request gets the current state at once. */
   waits: 2_000,
   /** Held `wait` requests of one client. */

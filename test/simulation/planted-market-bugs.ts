@@ -98,5 +98,6 @@ export const PLANTED_QUEUE_BUGS: readonly PlantedBug[] = [
   ),
   one("LM1", "what a pool has used is still kept for it", "fair-share.ts", "Math.max(0, guarantee - this.of(other))", "guarantee"),
   one("LM1", "bytes do not count", "queue.ts", " && this.#shares[kind].bytes.hasRoom(owners[kind], payloadBytes)", ""),
-  one("LM1", "a claimed job keeps its place", "workers.ts", "  state.queue.remove(ownersOf(state, job, job.payer), job.payloadBytes);\n", ""),
+  one("LM1", "a PRIVATE job counts its payload only", "workers.ts", " + trustedKeys.length * LIMITS.pairedKeyBytes", ""),
+  one("LM1", "a claimed job keeps its place", "workers.ts", "  state.queue.remove(ownersOf(state, job, job.payer), queuedBytes(job));\n", ""),
 ];

@@ -35,6 +35,11 @@ function ownersOf(state: DispatchState, job: JobFacts, payer: string | null): Ow
   return owners;
 }
 
+/** The bytes of the queue that a job counts, written down independently of the core. */
+function bytesOf({ payloadBytes, trustedKeys }: JobFacts): number {
+  return payloadBytes + 200 * trustedKeys.length;
+}
+
 /** What every owner holds of the queue, counted from the jobs. */
 function tally(state: DispatchState): Map<string, Held> {
   const held = new Map<string, Held>();
@@ -42,7 +47,7 @@ function tally(state: DispatchState): Map<string, Held> {
     if (job.phase.kind !== "waiting") continue;
     for (const owner of [...ownersOf(state, job, job.payer), ["pool", "all"] as const]) {
       const { jobs, bytes } = held.get(owner.join()) ?? { jobs: 0, bytes: 0 };
-      held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + job.payloadBytes });
+      held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
     }
   }
   return held;
@@ -76,7 +81,7 @@ export function checkRefused(state: DispatchState, job: JobFacts, payer: string 
   const owners = ownersOf(state, job, payer);
   for (const owner of [...owners, ["pool", "all"] as const]) {
     const { jobs, bytes } = held.get(owner.join()) ?? { jobs: 0, bytes: 0 };
-    held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + job.payloadBytes });
+    held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
   }
   if (overfullBy(state, held, owners) === null) broken("LM1", `${job.id} is refused, and the queue has room for it`);
   for (const worker of state.workers.values())

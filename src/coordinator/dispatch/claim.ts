@@ -17,6 +17,7 @@ import {
   isSilent,
   needsProven,
   ownersOf,
+  queuedBytes,
   ownPool,
   type Wanted,
 } from "./workers.ts";
@@ -142,7 +143,7 @@ export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceCo
 
 /** True if a new job has a place: an idle worker that may take it, or room in the queue [LM1]. */
 export function hasPlace(state: DispatchState, job: JobFacts, payer: string | null, ctx: ReduceContext): boolean {
-  return state.queue.hasRoom(ownersOf(state, job, payer), job.payloadBytes) || hasIdleWorker(state, job, ctx);
+  return state.queue.hasRoom(ownersOf(state, job, payer), queuedBytes(job)) || hasIdleWorker(state, job, ctx);
 }
 
 function findWorker(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {

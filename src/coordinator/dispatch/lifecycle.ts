@@ -36,9 +36,10 @@ export function endHold(state: DispatchState, job: LiveJob, ctx: ReduceContext):
   if (payment === undefined) return;
   // The settlement has not begun, so no money has moved and the job waits like any other.
   state.ledger.settleQueue.delete(payment.key);
-  // Without this check a job that is claimed again and again would wait on past its window.
-  if (job.windowDue <= ctx.now) return finish(state, job, { status: "failed", cause: "no_eligible_worker" }, null, ctx);
+  const isOver = job.windowDue <= ctx.now;
+  // Another worker may be idle: it takes the job at once, or the job ends.
   wait(state, job, job.windowDue, ctx);
+  if (isOver && job.phase.kind === "waiting") finish(state, job, failure("no_eligible_worker"), null, ctx);
 }
 
 /** Adds a new or restored job to the state. */

@@ -1,4 +1,5 @@
 // Which worker may take which job, and the indexes over workers and waiting jobs. On a job's way: the claim uses it.
+import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
@@ -243,12 +244,17 @@ function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   });
 }
 
+/** The bytes of the queue that a job takes up while it waits: its payload, and for a PRIVATE job its place with each paired worker [LM1]. */
+export function queuedBytes({ payloadBytes, trustedKeys }: JobFacts): number {
+  return payloadBytes + trustedKeys.length * LIMITS.pairedKeyBytes;
+}
+
 /** Adds a waiting job to the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, true);
   else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.settings))).add(job.id, orderOf(job), job.seq);
   if (job.tried.size > 0) state.retrying.add(job.id);
-  state.queue.add(ownersOf(state, job, job.payer), job.payloadBytes);
+  state.queue.add(ownersOf(state, job, job.payer), queuedBytes(job));
 }
 
 /** Removes a job that waited from the indexes. */
@@ -263,7 +269,7 @@ export function dequeue(state: DispatchState, job: LiveJob): void {
     }
   }
   state.retrying.delete(job.id);
-  state.queue.remove(ownersOf(state, job, job.payer), job.payloadBytes);
+  state.queue.remove(ownersOf(state, job, job.payer), queuedBytes(job));
 }
 
 /** The name of the pool of PRIVATE jobs that wait for this key and match this pool. */

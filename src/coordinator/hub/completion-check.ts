@@ -117,11 +117,10 @@ const TASK_OUTPUTS: Record<TaskType, { isShape: (output: Record<string, unknown>
   },
 };
 
+const SentText = z.string().max(LIMITS.receiptTextChars);
 const SentReceipt = ReceiptFields.extend({
-  payment_ref: z
-    .string()
-    .nullish()
-    .transform((ref) => ref ?? null),
+  ...{ job_id: SentText, provider_pubkey: SentText, output_hash: SentText, completed_at: SentText },
+  payment_ref: SentText.nullish().transform((ref) => ref ?? null),
   signature: z.string().nullish(),
 });
 
@@ -141,7 +140,7 @@ function checkReceipt(frame: JobComplete, outputText: string, key: string, now: 
   const sent = SentReceipt.safeParse(frame.receipt);
   if (!sent.success) {
     const fields = new Set(sent.error.issues.map((issue) => `receipt.${String(issue.path[0])}`));
-    return unreadable(`missing: ${[...fields].join(", ")}: expected text`);
+    return unreadable(`missing: ${[...fields].join(", ")}: expected text of at most ${LIMITS.receiptTextChars} characters`);
   }
   const { signature: inside, ...fields } = sent.data;
   const text = frame.receipt_signature ?? inside ?? "";

@@ -7,6 +7,7 @@ import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { RecentJobs } from "./job-answers.ts";
 import type { Journal } from "./journal.ts";
+import type { RepeatedCommits } from "./repeated-commits.ts";
 import type { CommitAnswer, CommitInput, StorageRefusal } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 
@@ -18,6 +19,7 @@ type Parts = {
   db: () => D1Database;
   idempotencySince: () => number;
   cancelTokens: CancelTokens;
+  repeated: RepeatedCommits;
   /** The names of the models that are online. */
   models: () => string[];
   /** Why a new commit of this origin is refused before it is looked at; null if it is not. */
@@ -52,7 +54,11 @@ export class FreeCommits {
       // The first delivery may have arrived while D1 was asked.
       known ??= this.#known(input);
     }
-    if (known?.ok) return this.#accepted(known.value, input);
+    if (known?.ok) {
+      // A second delivery of the same request has the id of the first one.
+      if (known.value !== input.id) this.#parts.repeated.add(known.value);
+      return this.#accepted(known.value, input);
+    }
     if (known !== null) return refused(known.reason, input.id);
     const { id, userId, idempotency } = input;
     const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload, origin });

@@ -13,6 +13,7 @@ import { factsOf, originOf } from "./free-commits.ts";
 import type { Journal } from "./journal.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
+import type { RepeatedCommits } from "./repeated-commits.ts";
 import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 import type { Deadlines } from "./timers.ts";
@@ -24,6 +25,7 @@ type Parts = {
   clock: () => number;
   idempotencySince: () => number;
   cancelTokens: CancelTokens;
+  repeated: RepeatedCommits;
   /** The names of the models that are online. */
   models: () => string[];
   job: (id: string, wait: number, client?: string) => Promise<string | null>;
@@ -254,8 +256,9 @@ export class PaidCommits {
 
   /** What a 201 tells of a job. Others with its payment or key need not wait for the end of the job. */
   async #accepted({ id, wait, client }: CommitInput, jobId: string): Promise<BoughtJob> {
-    const { settlementOf, job, cancelTokens } = this.#parts;
+    const { settlementOf, job, cancelTokens, repeated } = this.#parts;
     this.#mutex.release(id);
+    if (jobId !== id) repeated.add(jobId);
     const waited = wait > 0 ? await job(jobId, wait, client) : null;
     return { jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }

@@ -23,6 +23,7 @@ import { PairingClaims } from "./pairing-claims.ts";
 import { PaymentOrders } from "./payment-orders.ts";
 import { ReadPause } from "./read-pause.ts";
 import { Registration } from "./registration.ts";
+import { RepeatedCommits } from "./repeated-commits.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
@@ -60,6 +61,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #streams: EventStreams;
   readonly #recent = new RecentJobs();
   readonly #cancelTokens: CancelTokens;
+  readonly #repeated = new RepeatedCommits(() => this.#dispatcher.state);
   readonly #pairingClaims: PairingClaims;
   readonly #gate: SocketGate;
   readonly #pause: ReadPause;
@@ -120,7 +122,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
     const commits = {
       ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
-      cancelTokens: this.#cancelTokens,
+      ...{ cancelTokens: this.#cancelTokens, repeated: this.#repeated },
       models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
       job: (id: string, wait: number, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
@@ -186,7 +188,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   async cancel(id: string, token: string, unlessStarted = false): Promise<{ job: string | null } | null> {
     if (!this.#cancelTokens.isOf(id, token)) return null;
-    this.#dispatcher.apply({ type: "cancel", jobId: id, unlessStarted });
+    // A client that leaves cancels nothing for another one that sent the same commit again.
+    if (!unlessStarted || !this.#repeated.leave(id)) this.#dispatcher.apply({ type: "cancel", jobId: id, unlessStarted });
     await this.#dispatcher.whenDurable();
     return { job: await this.job(id, 0) };
   }

@@ -1,9 +1,8 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
-import { transcript } from "../../protocol/chat.ts";
-import { type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
+import { addedPrompt, type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
-import { rawJsonMember, type Result, withFirstMember } from "../../protocol/text.ts";
+import { rawJsonMember, type Result, utf8Length, withFirstMember } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
@@ -42,8 +41,9 @@ export type ValidCommit = {
   wait: number;
 };
 
-/** Hands a valid commit to the hub, free or paid, and answers it. */
+/** Hands a valid commit to the hub, free or paid, and answers it. The row of a job must fit into those of the platform, with its result: 2 MB [LM1]. */
 export async function place(c: AppContext, { policy, request, payload, bound, wait }: ValidCommit): Promise<Response> {
+  if (utf8Length(payload) > LIMITS.payloadBytes) return refuse(c, "payload_too_large");
   const header = c.req.header("Idempotency-Key");
   if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
     return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
@@ -100,7 +100,8 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
 /** Returns the payload for the worker: the text that the client wrote. `prompt` and `job_type` are added as first members where they are absent [WS8, JB12]. */
 export function payloadForWorker(request: CommitRequest, payload: Record<string, unknown>, body: string): string {
   let text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
-  if (request.job_type === "LLM_INFER" && isAbsent(request.payload.prompt)) text = withFirstMember(text, "prompt", transcript(request.payload.messages ?? []));
+  const prompt = addedPrompt(request);
+  if (prompt !== null) text = withFirstMember(text, "prompt", prompt);
   return isAbsent(payload.job_type) ? withFirstMember(text, "job_type", request.job_type) : text;
 }
 

@@ -1,4 +1,5 @@
 // What a job is in OpenAI's API: the request that becomes its commit, its answer, the chunks of a stream, its error [API9]. The first and last step of such a job.
+import type * as z from "zod";
 import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
 import { isJsonObject, type Result } from "../../protocol/text.ts";
@@ -10,29 +11,33 @@ export type OpenAiApi = "chat" | "completions";
 type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
 /** The members that are read here and do not go to the worker. */
-const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call"];
+const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call", "messages", "prompt"];
 
 /** Reads a request. What is wrong with it is said in a sentence that names the member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
   if (!isJsonObject(body)) return { ok: false, reason: "the body must be a JSON object" };
-  const parsed = api === "chat" ? ChatCompletionRequest.safeParse(body) : CompletionRequest.safeParse(body);
-  if (!parsed.success) return { ok: false, reason: describeIssues(parsed.error, body) };
-  const { user, model, stream, stream_options, max_tokens, max_completion_tokens } = parsed.data;
+  const parsed = api === "chat" ? readChatRequest(body) : readCompletionRequest(body);
+  if (!parsed.ok) return { ok: false, reason: describeIssues(parsed.reason, body) };
+  const { request, text } = parsed.value;
+  const { user, model, stream, stream_options, max_tokens, max_completion_tokens } = request;
   const others = Object.entries(body).filter(([name, value]) => !READ.includes(name) && value !== null);
-  const text = textIn(parsed.data);
   const limit = max_completion_tokens ?? max_tokens;
   const payload = { ...Object.fromEntries(others), job_type: "LLM_INFER", ...text, ...(typeof limit === "number" && { max_tokens: limit }) };
   const includeUsage = stream_options?.include_usage === true;
   return { ok: true, value: { payload, user: user ?? null, model: model ?? "auto", stream: stream === true, includeUsage } };
 }
 
-/** The text that is answered, in the form of an LLM_INFER payload. */
-function textIn(body: ChatCompletionRequest | CompletionRequest): { messages: ChatMessage[] } | { prompt: string } {
-  return isChat(body) ? { messages: body.messages.map(messageOf) } : { prompt: [body.prompt].flat().join("") };
+/** A checked request, and its text in the form of an LLM_INFER payload. The member that the other endpoint has for its text is ignored. */
+type Checked = Result<{ request: ChatCompletionRequest | CompletionRequest; text: { messages: ChatMessage[] } | { prompt: string } }, z.ZodError>;
+
+function readChatRequest(body: unknown): Checked {
+  const { data: request, error } = ChatCompletionRequest.safeParse(body);
+  return request === undefined ? { ok: false, reason: error } : { ok: true, value: { request, text: { messages: request.messages.map(messageOf) } } };
 }
 
-function isChat(body: ChatCompletionRequest | CompletionRequest): body is ChatCompletionRequest {
-  return Array.isArray(body.messages);
+function readCompletionRequest(body: unknown): Checked {
+  const { data: request, error } = CompletionRequest.safeParse(body);
+  return request === undefined ? { ok: false, reason: error } : { ok: true, value: { request, text: { prompt: [request.prompt].flat().join("") } } };
 }
 
 /** A message in the form of an LLM_INFER payload: texts of several parts are joined, and a developer is the system [JB12]. */

@@ -64,6 +64,24 @@ describe("sizes", () => {
     expect(answer.body).toEqual({ error: "payload_too_large" });
   });
 
+  test("[WS8, JB12] a chat whose transcript has more than 256 KiB is 400, and one message of 256 KiB is accepted", async () => {
+    const chat = (count: number, content: string) => ({
+      ...llm(newUser()),
+      payload: { messages: Array.from({ length: count }, () => ({ role: "user", content })) },
+    });
+    const answer = await evm.api.tryCommit(chat(9_999, "x".repeat(20)));
+    expect([answer.status, answer.body.error]).toEqual([400, expect.stringMatching(/^payload\.messages make a prompt of more than 262144 bytes/)]);
+    expect((await evm.api.tryCommit(chat(1, "x".repeat(TEXT)))).status).toBe(201);
+  });
+
+  test("[LM1] a payload that becomes longer than 768 KiB is 413: a prompt that is added in escapes, and numbers that are written anew", async () => {
+    const escaped = await evm.api.tryCommit({ ...llm(newUser()), payload: { messages: [{ role: "user", content: "\u0001".repeat(80_000) }] } });
+    expect([escaped.status, escaped.body]).toEqual([413, { error: "payload_too_large" }]);
+    const numbers = `{"messages":[{"role":"user","content":"hi"}],"x":[${Array(80_000).fill("1e20").join()}]}`;
+    const anew = await evm.api.post("/v1/chat/completions", numbers);
+    expect([anew.status, anew.body.error]).toEqual([413, expect.objectContaining({ code: "payload_too_large" })]);
+  });
+
   test("[LM1] the trust endpoints' bodies are bounded too", async () => {
     const answer = await evm.api.post("/v1/trust/create", JSON.stringify({ user_id: newUser() }) + " ".repeat(BODY));
     expect(answer.status).toBe(413);

@@ -204,6 +204,46 @@ describe("[API9] errors have OpenAI's form", () => {
   });
 });
 
+test.each([
+  ["/v1/completions", { model: "ant", prompt: "Say hello.", messages: [null] }, { prompt: "Say hello." }],
+  ["/v1/completions", { model: "ant", prompt: "Say hello.", messages: [{ role: "user", content: 5 }] }, { prompt: "Say hello." }],
+  ["/v1/chat/completions", { ...CHAT, prompt: "Say something else." }, { prompt: "Say hello.", messages: CHAT.messages }],
+])("[API9] the text of the other endpoint is ignored: %s %j", async (path, body, payload) => {
+  const one = await worker();
+  const asked = ask(body, path);
+  const assign = await next(one);
+  expect(assign.payload).toEqual({ job_type: "LLM_INFER", model: "ant", ...payload });
+  await one.complete(String(assign.job_id), RESULT);
+  expect((await asked).status).toBe(200);
+});
+
+test("[API5, API9] a client whose connection breaks and that asks again with its key gets the answer: the end of the first connection cancels nothing", async () => {
+  const workers = [await worker(), await worker()];
+  const begin = async (key: string) => {
+    const from = workers.map(({ frames }) => frames.length);
+    const raw = new RawHttp(evm.port);
+    const body = JSON.stringify(CHAT);
+    const head = `Host: ${evm.host}\r\nContent-Type: application/json\r\nIdempotency-Key: ${key}\r\nContent-Length: ${body.length}`;
+    raw.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+    const [one, assign] = await Promise.any(workers.map(async (each, index) => [each, await next(each, from[index])] as const));
+    return { raw, one, id: String(assign.job_id) };
+  };
+  const first = await begin("asked twice");
+  const other = await begin("asked once");
+  // Its head comes when the hub has answered its commit.
+  const again = await fetch(`${evm.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "idempotency-key": "asked twice" },
+    body: JSON.stringify({ ...CHAT, stream: true }),
+  });
+  expect(again.headers.get("x-job-id")).toBe(first.id);
+  for (const { raw } of [first, other]) raw.socket.resetAndDestroy();
+  expect(await evm.api.until(other.id, "failed")).toMatchObject({ result: { error: "cancelled" } });
+  await first.one.complete(first.id, RESULT);
+  expect(dataOf(await again.text()).at(-1)).toBe("[DONE]");
+  expect((await evm.api.job(first.id)).status).toBe("completed");
+});
+
 test.each([false, true])("[API9, JB13] a client that leaves (streaming: %s) cancels its job if nobody has started it, and not after that", async (stream) => {
   const one = await worker();
   const leave = async (acks: boolean) => {

@@ -345,6 +345,19 @@ describe("settle between claim and assignment", () => {
     expect([desk.where("j"), desk.money("k"), desk.where("free")]).toEqual(["failed no_eligible_worker", "void unused", "failed no_eligible_worker"]);
   });
 
+  test("[PY7] a job whose window is over and whose worker leaves before its settlement has begun: another idle worker takes it", () => {
+    const desk = new Desk({ settlements: 0 });
+    desk.register("w");
+    desk.pay("k", "j");
+    desk.pass(TIMING.claimWindow + 1);
+    desk.register("x");
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    expect([desk.where("j"), desk.money("k")]).toEqual(["settling for x", "held"]);
+    desk.tell({ type: "disconnect", connId: "x#1" });
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed no_eligible_worker", "void unused"]);
+    expect(desk.state.queue.jobs).toBe(0);
+  });
+
   test("[PY7] a queue of settlements over its cap: 503 before the payment is verified", () => {
     const desk = new Desk({ settlements: 0 });
     for (let n = 0; n < LIMITS.queuedSettlements; n++) desk.state.ledger.settleQueue.add(`k${n}`);

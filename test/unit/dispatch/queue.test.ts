@@ -83,6 +83,20 @@ describe("the shares of the queue [LM1]", () => {
     expect(words(desk.reserve("m", "one more", {}, big))).toBe("queue_full");
   });
 
+  test("[LM1] a PRIVATE job counts its place with each paired worker, as long as it waits", () => {
+    const desk = new Desk({ queue: { jobs: 1_000, bytes: 16_000, jobsPerUser: 1_000 } });
+    desk.register("key 0");
+    desk.submit("first");
+    const trustedKeys = Array.from({ length: 19 }, (_, index) => `key ${index}`);
+    const paired = { privacyClass: "PRIVATE", trustedKeys, payloadBytes: 100 } as const;
+    // A quarter of the bytes is 4,000; each job is 3,900.
+    expect(accepted(() => paired, desk)).toBe(1);
+    desk.tell({ type: "paired", userId: "ann", key: "key 19" });
+    expect(desk.state.queue.bytes).toBe(4_100);
+    desk.pass(TIMING.claimWindow + TIMING.retryTick);
+    expect([desk.state.queue.jobs, desk.state.queue.bytes]).toEqual([0, 0]);
+  });
+
   test("[LM1] a loss of memory keeps what the jobs hold, for their clients too", () => {
     const desk = new Desk();
     accepted(() => ({ payloadBytes: MiB }), desk);

@@ -51,11 +51,21 @@ describe("the receipt of a completion", () => {
     ["a completed_at that is not ISO 8601", "time", signed({ completed_at: new Date(NOW).toUTCString() })],
     ["a completed_at without a zone", "time", signed({ completed_at: at(0).slice(0, -1) })],
     ["a payment_ref", "signature", signed({ payment_ref: "0x1" })],
+    ["a text of more than 256 characters", "missing", signed({ output_hash: "0".repeat(257) })],
   ];
 
   it.each(invalid)("[RC3] [RC4] [WS10] with %s is invalid, and the failed check is %s", (_, failed, fields) => {
     expect(check(completion(fields))).toMatchObject({ verdict: "invalid_receipt", fault: expect.stringMatching(new RegExp(`^${failed}: .{10,}`)) });
   });
+
+  it.each(["job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref"])(
+    "[LM1] [RC4] with a %s of more than 256 characters is not stored",
+    (name) => {
+      const short = check(completion(signed({ [name]: "0".repeat(256) }))).receipt;
+      expect(short).toMatchObject({ [name]: "0".repeat(256), verified: false });
+      expect(check(completion(signed({ [name]: "0".repeat(257) }))).receipt).toBeNull();
+    },
+  );
 
   it("[RC3] over a lone surrogate is invalid, because that has no UTF-8", () => {
     const output = { summary: "\ud800", word_count: 1 };
@@ -100,7 +110,9 @@ describe("the receipt of a completion", () => {
   it("[WS10] the failed check says what was expected", () => {
     const text = `{"job_id":"${ID}","provider_pubkey":"${KEY.publicKey}","output_hash":"${hashOf(OUTPUT)}","completed_at":"${at(0)}","payment_ref":null}`;
     const told = (fields: Fields) => check(completion(fields)).fault;
-    expect(told({ receipt: { output_hash: "sha256:00" } })).toBe("missing: receipt.job_id, receipt.provider_pubkey, receipt.completed_at: expected text");
+    expect(told({ receipt: { output_hash: "sha256:00" } })).toBe(
+      "missing: receipt.job_id, receipt.provider_pubkey, receipt.completed_at: expected text of at most 256 characters",
+    );
     expect(told({ output: "another" })).toBe(`hash: expected ${hashOf("another")} of the output as JSON.stringify writes it`);
     expect(told({ receipt_signature: "AAAA" })).toBe("signature: expected 64 bytes as base64");
     expect(told({ receipt_signature: signText("x", OTHER_KEY.secret) })).toBe(`signature: expected that of ${KEY.publicKey} over the UTF-8 of ${text}`);
