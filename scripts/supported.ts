@@ -1,31 +1,34 @@
-// Writes docs/supported.md: which client works on which chain, free and paid, whole and streamed. Each cell names the test that shows it, and a unit test
+// Writes docs/supported.md: which client works where jobs are free, and which one pays on which chain, whole and streamed. Each cell names the test that shows it, and a unit test
 // checks that these tests exist. With `--check` it fails if the file differs.
 import { readFileSync, writeFileSync } from "node:fs";
 
 /** A test that shows a cell: its file below test/, its title, and what the file must have besides, because one title may stand for several clients or chains. */
 export type Proof = { file: string; title: string; marks: readonly string[] };
 
-/** What a client was shown to do on one instance. */
-type Side = { free?: Proof; freeStream?: Proof; paid?: Proof; paidStream?: Proof };
+/** What a client was shown to do, for a whole answer and for a streamed one. */
+type Shown = { whole?: Proof; streamed?: Proof };
 
-/** A client, and what it was shown to do. */
-export type Row = { client: string; pays: string; evm: Side; svm: Side };
+/** A client, and what it was shown to do where jobs are free, and paid on each instance. */
+export type Row = { client: string; pays: string; free: Shown; evm: Shown; svm: Shown };
 
 const BOTH = 'describe.each(["evm", "svm"]';
-const COLUMNS = ["free", "freeStream", "paid", "paidStream"] as const satisfies readonly (keyof Side)[];
+const PLACES = ["free", "evm", "svm"] as const satisfies readonly (keyof Row)[];
+const WAYS = ["whole", "streamed"] as const satisfies readonly (keyof Shown)[];
 
 const by = (file: string, title: string, ...marks: string[]): Proof => ({ file, title, marks });
+const quick = (title: string, ...marks: string[]): Proof => by("payment/router/quickstart.test.ts", title, ...marks);
 
-/** A client of OpenAI's API, as `FRAMEWORKS` of the test names it. */
-function framework(client: string, key: string): Row {
-  const shown = (title: string): Proof => by("payment/router/frameworks.test.ts", title, `${key}: {`, BOTH);
-  const side: Side = {
-    free: shown("[API9] gets a text where jobs are free"),
-    freeStream: shown("[API9] gets a stream where jobs are free"),
-    paid: shown("[API9] pays FAST's price for a text"),
-    paidStream: shown("[API9] pays FAST's price for a stream"),
-  };
-  return { client, pays: "`@x402/fetch` as its `fetch`", evm: side, svm: side };
+const OPENAI: Shown = {
+  whole: by("payment/router/openai.test.ts", "[API9] pays FAST's price for a chat, and gets the settlement with the answer", BOTH),
+  streamed: by("payment/router/openai.test.ts", "[API9] pays for a stream in the same way", BOTH),
+};
+const PACKAGE = "`@x402/fetch` as its `fetch`";
+
+/** A framework that is used through OpenAI's API. */
+function framework(client: string, free: Shown): Row {
+  const shown = (title: string): Proof => by("payment/router/frameworks.test.ts", title, "Object.entries(FRAMEWORKS)", BOTH);
+  const paid: Shown = { whole: shown("[API9] pays FAST's price for a text"), streamed: shown("[API9] pays FAST's price for a stream") };
+  return { client, pays: PACKAGE, free, evm: paid, svm: paid };
 }
 
 const STREAM_CLI = by("e2e/stream.test.ts", "`run --stream` prints it as it comes; `--json` prints the result and nothing before");
@@ -44,94 +47,91 @@ const PAID_MCP = by(
   BOTH,
 );
 const README = by("e2e/readme.test.ts", "each answers as it says, run in order", 'shareCoordinator("evm")', "/v1/jobs/$JOB_ID/events");
-const START = by(
-  "e2e/start.test.ts",
-  "brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind",
-);
-
-const QUICK = 'describe.each(["evm", "svm"] as const)("the quick starts';
-const quick = (title: string): Proof => by("payment/router/quickstart.test.ts", title, QUICK);
-const PYTHON: Side = { free: quick("[API9] Python, whole"), freeStream: quick("[API9] Python, as a stream") };
 const RUN = quick("the command line runs a job %s");
+const SNIPPET = (name: string): Proof => quick("[API9] the snippet of %s", `["${name}", `);
+const NO_SNIPPET = quick("[API9] what the snippets do not show: a whole answer of the AI SDK, and a stream of LangChain");
 
 /** Every client that a test shows. */
 export const ROWS: readonly Row[] = [
-  framework("`openai` (JavaScript)", "openai"),
-  framework("AI SDK, `@ai-sdk/openai-compatible`", '"AI SDK"'),
-  framework("LangChain, `@langchain/openai`", "LangChain"),
+  {
+    client: "`openai` (JavaScript)",
+    pays: PACKAGE,
+    free: {
+      whole: SNIPPET("OpenAI's package"),
+      streamed: by("payment/router/openai-client.test.ts", "[WS10] is whole when its worker's connection is cut and comes back"),
+    },
+    evm: OPENAI,
+    svm: OPENAI,
+  },
+  framework("AI SDK, `@ai-sdk/openai-compatible`", { whole: NO_SNIPPET, streamed: SNIPPET("the AI SDK") }),
+  framework("LangChain, `@langchain/openai`", { whole: SNIPPET("LangChain"), streamed: NO_SNIPPET }),
   {
     client: "Python, `urllib`",
     pays: "no",
-    evm: PYTHON,
-    svm: PYTHON,
+    free: { whole: quick("[API9] Python, whole"), streamed: quick("[API9] Python, as a stream") },
+    evm: {},
+    svm: {},
   },
   {
     client: "MCP host, `compute-router mcp`",
     pays: "`--payer`",
-    evm: {
-      free: by("e2e/mcp.test.ts", "infer: our words about the job in one block, the worker's text in the next, and a receipt that verify_receipt checks"),
-      freeStream: by("e2e/mcp.test.ts", "the progress of a job arrives while it runs, without the worker's text"),
-      paid: PAID_MCP,
+    free: {
+      whole: by("e2e/mcp.test.ts", "infer: our words about the job in one block, the worker's text in the next, and a receipt that verify_receipt checks"),
+      streamed: by("e2e/mcp.test.ts", "the progress of a job arrives while it runs, without the worker's text"),
     },
-    svm: { free: quick("an agent: the configuration starts a server with our tools"), paid: PAID_MCP },
+    evm: { whole: PAID_MCP },
+    svm: { whole: PAID_MCP },
   },
   {
     client: "`compute-router` (SDK) in Node",
     pays: "`payWithEvm`, `payWithSvm`",
-    evm: {
-      free: by("e2e/jobs.test.ts", "[JB7, RC1] an LLM_INFER job gives real tokens of a real model, with a receipt that holds"),
-      freeStream: by("e2e/stream.test.ts", "[API6, WS9] is there while it is being written"),
-      paid: PAID_SDK,
-      paidStream: PAID_SDK_STREAM,
+    free: {
+      whole: by("e2e/jobs.test.ts", "[JB7, RC1] an LLM_INFER job gives real tokens of a real model, with a receipt that holds"),
+      streamed: by("e2e/stream.test.ts", "[API6, WS9] is there while it is being written"),
     },
-    svm: { free: START, freeStream: quick("[API6] the stream of docs/sdk.md"), paid: PAID_SDK, paidStream: PAID_SDK_STREAM },
+    evm: { whole: PAID_SDK, streamed: PAID_SDK_STREAM },
+    svm: { whole: PAID_SDK, streamed: PAID_SDK_STREAM },
   },
   {
     client: "`compute-router` (SDK) outside of Node",
     pays: "`payWithEvm`, `payWithSvm`",
-    evm: {
-      free: by("e2e/examples.test.ts", "examples/cloudflare-worker.mjs summarizes what is posted to it"),
-      freeStream: by("e2e/examples.test.ts", "shows the answer, and its second button cancels the job [JB13]"),
-      paid: PAID_WEB,
+    free: {
+      whole: by("e2e/examples.test.ts", "examples/cloudflare-worker.mjs summarizes what is posted to it"),
+      streamed: by("e2e/examples.test.ts", "shows the answer, and its second button cancels the job [JB13]"),
     },
-    svm: { paid: PAID_WEB },
+    evm: { whole: PAID_WEB },
+    svm: { whole: PAID_WEB },
   },
-  {
-    client: "`compute-router run`, `task`",
-    pays: "`--payer`",
-    evm: { free: STREAM_CLI, freeStream: STREAM_CLI, paid: PAID_CLI },
-    svm: { free: RUN, freeStream: RUN, paid: PAID_CLI },
-  },
-  { client: "`@x402/fetch` 2.3, 2.20, 2.27; `@x402/axios` 2.11", pays: "itself", evm: { paid: PAID_X402 }, svm: { paid: PAID_X402 } },
-  { client: "curl", pays: "no", evm: { free: README, freeStream: README }, svm: { free: quick("[API6] curl gets the finished job with its receipt") } },
+  { client: "`compute-router run`, `task`", pays: "`--payer`", free: { whole: RUN, streamed: STREAM_CLI }, evm: { whole: PAID_CLI }, svm: { whole: PAID_CLI } },
+  { client: "`@x402/fetch` 2.3, 2.20, 2.27; `@x402/axios` 2.11", pays: "itself", free: {}, evm: { whole: PAID_X402 }, svm: { whole: PAID_X402 } },
+  { client: "curl", pays: "no", free: { whole: README, streamed: README }, evm: {}, svm: {} },
 ];
 
 /** Every proof of the table with its cell. */
 export function proofs(): { cell: string; proof: Proof }[] {
   return ROWS.flatMap((row) =>
-    (["evm", "svm"] as const).flatMap((side) =>
-      COLUMNS.flatMap((column) => row[side][column] ?? []).map((proof) => ({ cell: `${row.client} ${side}`, proof })),
-    ),
+    PLACES.flatMap((place) => WAYS.flatMap((way) => row[place][way] ?? []).map((proof) => ({ cell: `${row.client} ${place}`, proof }))),
   );
 }
 
 function table(): string {
-  const cells = (side: Side): string[] => COLUMNS.map((column) => (side[column] === undefined ? " " : "yes"));
-  const rows = ROWS.map(({ client, pays, evm, svm }) => `| ${[client, pays, ...cells(evm), ...cells(svm)].join(" | ")} |`);
-  const shown = ROWS.map(({ client, evm, svm }) => {
-    const named = [
-      ...new Set([evm, svm].flatMap((side) => COLUMNS.flatMap((column) => side[column] ?? [])).map(({ file, title }) => `  - \`${file}\` › ${title}`)),
-    ];
-    return `- ${client}\n${named.join("\n")}`;
+  const rows = ROWS.map((row) => {
+    const cells = PLACES.flatMap((place) => WAYS.map((way) => (row[place][way] === undefined ? " " : "yes")));
+    return `| ${[row.client, row.pays, ...cells].join(" | ")} |`;
+  });
+  const shown = ROWS.map((row) => {
+    const named = [...new Set(PLACES.flatMap((place) => WAYS.flatMap((way) => row[place][way] ?? [])).map(({ file, title }) => `  - \`${file}\` › ${title}`))];
+    return `- ${row.client}\n${named.join("\n")}`;
   });
   return `# Supported
 
-Which client works on which instance, where jobs are free and where they are paid, for a whole answer and for a streamed one. \`evm\` is paid by x402, scheme \`exact\`, with an EIP-3009 authorization; \`svm\`
+Which client works where jobs are free, and which one pays on which instance, for a whole answer and for a streamed one. Where jobs are free, the network's name is all that a
+client sees of the instance (\`conformance/instances/svm.test.ts\`), so these tests run on one. \`evm\` is paid by x402, scheme \`exact\`, with an EIP-3009 authorization; \`svm\`
 by x402, scheme \`exact\`, with an SPL transfer. "yes" means that a test does it against a real coordinator, and against real local chains if it is paid. An empty cell means that no test does: it may work
 all the same. \`node scripts/supported.ts\` writes this page.
 
-| Client | Pays by | evm free | evm free, streamed | evm paid | evm paid, streamed | svm free | svm free, streamed | svm paid | svm paid, streamed |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Client | Pays by | free | free, streamed | evm paid | evm paid, streamed | svm paid | svm paid, streamed |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 ${rows.join("\n")}
 
 For an MCP host, "streamed" are the progress notifications.

@@ -15,6 +15,7 @@ import { type CoordinatorHere, startHere } from "../../support/coordinator-here.
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, PRICE } from "../support/bench.ts";
+import { FRAMEWORKS } from "../support/frameworks.ts";
 import { giveBack, sharedBench, sharedLab } from "../support/shared.ts";
 
 const run = promisify(execFile);
@@ -99,12 +100,13 @@ describe("docs/quickstart.md", () => {
   });
 });
 
-describe.each(["evm", "svm"] as const)("the quick starts where jobs are free, on %s", (instance) => {
+// Where jobs are free a client sees nothing of the instance but its network, so one instance is enough.
+describe("the quick starts where jobs are free", () => {
   let free: CoordinatorHere;
   let worker: PlainWorker;
 
   beforeAll(async () => {
-    free = await startHere({ instance, port: await freePort(), stateDir: join(folder, `state-${instance}`), settings: { TESTNET_MODE: "true" } });
+    free = await startHere({ instance: "evm", port: await freePort(), stateDir: join(folder, "state"), settings: { TESTNET_MODE: "true" } });
     worker = new PlainWorker(free.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();
@@ -118,8 +120,13 @@ describe.each(["evm", "svm"] as const)("the quick starts where jobs are free, on
     ["OpenAI's package", 0],
     ["the AI SDK", 1],
     ["LangChain", 2],
-  ])("[API9] %s", async (_, index) => {
+  ])("[API9] the snippet of %s", async (_, index) => {
     expect((await typescript(snippet("An OpenAI client", "ts", index), free.url)).trim()).toBe("an answer");
+  });
+
+  it("[API9] what the snippets do not show: a whole answer of the AI SDK, and a stream of LangChain", async () => {
+    expect(await FRAMEWORKS["AI SDK"].whole(`${free.url}/v1`, fetch)).toBe("an answer");
+    expect(await FRAMEWORKS.LangChain.streamed(`${free.url}/v1`, fetch)).toBe("an answer");
   });
 
   it("[JB10] OpenAI's package lists the models", async () => {

@@ -11,6 +11,6 @@ describe("docs/supported.md", () => {
   });
 
   test("says of no client that it pays if no test shows it", () => {
-    for (const { client, pays, evm, svm } of ROWS) expect(pays !== "no", client).toBe(evm.paid !== undefined || svm.paid !== undefined);
+    for (const { client, pays, evm, svm } of ROWS) expect(pays !== "no", client).toBe(evm.whole !== undefined || svm.whole !== undefined);
   });
 });
