@@ -79,6 +79,7 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
     expect((await fetch(`${bench.url}/v1/trust/list?user_id=a`)).status).toBe(200);
   });
 
+  // One of the two headers for each: unit/payment/read-payment reads both.
   it("[PY3] [PY4] malformed payment headers are 402 in full, in either header", async () => {
     lab.facilitator.log.clear();
     const good = await bench.pay("cheap");
@@ -205,7 +206,8 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
     }
     const bad: string[] = [];
     const gained = await bench.earning(async () => {
-      const all = Object.entries(cases).flatMap(([label, value]) => (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).map((name) => ({ label, value, name })));
+      // Two at a time, because many cases come in both envelopes.
+      const all = Object.entries(cases).map(([label, value], at) => ({ label, value, name: at % 4 < 2 ? "PAYMENT-SIGNATURE" : "X-PAYMENT" }));
       for (let at = 0; at < all.length; at += 8) {
         await Promise.all(
           all.slice(at, at + 8).map(async ({ label, value, name }) => {
@@ -220,7 +222,7 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
           }),
         );
       }
-      expect(all.length).toBeGreaterThan(250);
+      expect(all.length).toBeGreaterThan(125);
     });
     expect(bad).toEqual([]);
     expect([gained, bench.settles()]).toEqual([0n, 0]);
@@ -295,30 +297,32 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
     expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "half", half))))).toBe(1_000n);
   });
 
-  it("[PY3] every wrong payment, both envelopes, both tiers: 402 in full and nothing charged", async () => {
+  it("[PY3] every wrong payment, cheap in v1 and fast in v2: 402 in full and nothing charged", async () => {
     lab.facilitator.log.clear();
     const bad: string[] = [];
     const poor = () => balanceOf(lab[side], (side === "evm" ? lab.evm.poor : lab.svm.poor).address);
     const had = await poor();
     const gained = await bench.earning(async () => {
-      for (const tier of ["cheap", "fast"] as const)
-        for (const envelope of ["v1", "v2"] as const)
-          for (const wrong of Object.keys(WRONGS[side]) as (keyof (typeof WRONGS)["evm"])[]) {
-            const label = `${tier} ${envelope} ${wrong}`;
-            let paid: Payment;
-            try {
-              paid = await bench.pay(tier, { who: 3, envelope, wrong });
-            } catch (error) {
-              bad.push(`${label}: cannot make it: ${String(error)}`);
-              continue;
-            }
-            const response = await bench.commit(tier, label, paid.headers(envelope === "v1" ? "X-PAYMENT" : "PAYMENT-SIGNATURE"));
-            try {
-              await check402(response, bench, tier, label);
-            } catch (error) {
-              bad.push(`${label}: ${await brief(response)} ${error instanceof Error ? error.message.split("\n")[0] : ""}`);
-            }
+      for (const [tier, envelope] of [
+        ["cheap", "v1"],
+        ["fast", "v2"],
+      ] as const)
+        for (const wrong of Object.keys(WRONGS[side]) as (keyof (typeof WRONGS)["evm"])[]) {
+          const label = `${tier} ${envelope} ${wrong}`;
+          let paid: Payment;
+          try {
+            paid = await bench.pay(tier, { who: 3, envelope, wrong });
+          } catch (error) {
+            bad.push(`${label}: cannot make it: ${String(error)}`);
+            continue;
           }
+          const response = await bench.commit(tier, label, paid.headers(envelope === "v1" ? "X-PAYMENT" : "PAYMENT-SIGNATURE"));
+          try {
+            await check402(response, bench, tier, label);
+          } catch (error) {
+            bad.push(`${label}: ${await brief(response)} ${error instanceof Error ? error.message.split("\n")[0] : ""}`);
+          }
+        }
     });
     expect.soft(bad).toEqual([]);
     expect(gained).toBe(0n);
