@@ -35,6 +35,7 @@ async function settle(reply: Reply): Promise<unknown> {
 const NO_ANSWERS: [string, Reply, string][] = [
   ["500", { status: 500, body: { success: false, isValid: false, errorReason: "x" } }, "server_error"],
   ["503", { status: 503, body: "" }, "server_error"],
+  ["401", { status: 401, body: { error: "who are you" } }, "invalid_response"],
   ["404", { status: 404, body: "Not Found" }, "invalid_response"],
   ["429", { status: 429, body: { error: "slow down" } }, "invalid_response"],
   ["a redirect", { status: 302, headers: { location: "/yes" }, body: { isValid: true, success: true, transaction: "0x1" } }, "redirected"],
@@ -45,6 +46,7 @@ const NO_ANSWERS: [string, Reply, string][] = [
   ["an array", { body: [{ isValid: true, success: true }] }, "invalid_response"],
   ["an empty object", { body: {} }, "invalid_response"],
   ["an answer in words", { body: { isValid: "true", success: "true", transaction: "0x1" } }, "invalid_response"],
+  ["an answer in numbers", { body: { isValid: 1, success: 1, transaction: "0x1" } }, "invalid_response"],
   ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "invalid_response"],
   ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "invalid_response"],
   ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "invalid_response"],
@@ -117,7 +119,7 @@ describe("settle", () => {
 
   test.each(NO_ANSWERS)("[PY8] %s leaves it unknown, or the facilitator was not asked", async (title, reply, reason) => {
     const lost = ["500", "503", "a connection that is cut", "a body that is cut before its length"].includes(title);
-    const taken = title !== "404" && title !== "429";
+    const taken = !["401", "404", "429"].includes(title);
     expect(await settle(reply)).toEqual(
       taken ? { kind: "unknown", reason: title.startsWith("yes") ? "status_400" : reason, lost } : { kind: "not_asked", reason },
     );
