@@ -66,12 +66,6 @@ describe.each(["fast", "cheap"] as const)("commit/%s", (tier) => {
   });
 });
 
-test.each(["TRUE", "1", ""])("[SPEC] gating is off when TESTNET_MODE is `true`, and on otherwise: %j", { timeout: 60_000 }, async (mode) => {
-  const subject = await start("evm", { TESTNET_MODE: mode });
-  expect((await subject.api.tryCommit(task(newUser()))).status).toBe(402);
-  await subject.stop();
-});
-
 describe("every other endpoint", () => {
   test("[PY1, SPEC] is free", async () => {
     expect((await evm.api.get("/v1/health")).status).toBe(200);

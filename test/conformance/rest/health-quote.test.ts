@@ -51,13 +51,13 @@ describe("quote", () => {
     async (query) => {
       const answer = await evm.api.get(`/v1/quote${query}`);
       expect(answer.status).toBe(400);
-      expect(answer.body.error).toEqual(expect.any(String));
+      expect(answer.body.error).toContain("job_type");
     },
   );
 
-  test.each(["fast", "BEST", "AUTO%20", "null", "FAST,CHEAP"])("[API3] an invalid policy is 400: %s", async (policy) => {
+  test.each(["fast", "BEST", "AUTO%20", "%20FAST", "null", "FAST,CHEAP"])("[API3] an invalid policy is 400: %s", async (policy) => {
     const answer = await evm.api.get(`/v1/quote?job_type=TASK&policy=${policy}`);
     expect(answer.status).toBe(400);
-    expect(answer.body.error).toEqual(expect.any(String));
+    expect(answer.body.error).toContain("policy");
   });
 });
