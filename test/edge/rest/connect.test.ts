@@ -80,7 +80,8 @@ describe("WebSocket upgrade", () => {
     expect(response.status).toBe(503);
     expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
-    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(response.headers.get("retry-after")).toBe("2");
+    expect(await response.json()).toEqual({ error: "overloaded", request_id: response.headers.get("x-request-id") });
     for (const socket of sockets) socket.close();
   });
 });
