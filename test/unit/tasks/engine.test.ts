@@ -157,6 +157,7 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
     '["',
     '{"',
     '{"a":',
+    '{"a":[',
     "{a:",
     '{"a":1}\n',
     "[1] ",
@@ -260,6 +261,7 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
 
   test.each([
     ["extract_json", "{{a: 1}}"],
+    ["extract_json", "["],
     ["summarize", '{"a":1}\n'],
     ["classify", "a=1 "],
   ] as const)("%s of all of it, for a unit that takes it long: %j", (task, unit) => {
@@ -269,13 +271,6 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
     });
     expect(utf8Length(JSON.stringify(output))).toBeLessThanOrEqual(MAX_OUTPUT);
     expect(time).toBeLessThan(10_000);
-  });
-
-  test("[LM2] 1 MiB of brackets", () => {
-    const time = cpuTimeOf(() => {
-      for (const unit of ["[", "{", "]", "[{", '{"a":[']) for (const task of TASKS) runTask(task, unit.repeat(Math.ceil(2 ** 20 / unit.length)));
-    });
-    expect(time).toBeLessThan(20_000);
   });
 
   test("[LM2] long runs of blanks, which are slow for a pattern that is anchored at the end", () => {
