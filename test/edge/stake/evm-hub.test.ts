@@ -33,17 +33,6 @@ async function staked(hub: TestHub, tokens: bigint): Promise<TestWorker> {
 }
 
 describe("STAKE_SOURCE=evm in the hub", () => {
-  test("[ST1] the worker gets its tier from the chain in the answer to register, and it is enforced at claim", async () => {
-    const hub = new TestHub();
-    const open = await staked(hub, 99n);
-    const fast = await hub.commit("fast");
-    await open.quiet();
-    const verified = await hub.connect();
-    node.stakes.set(verified.key.publicKey, 100n * token);
-    expect((await verified.register()).tier).toBe("Verified");
-    expect((await verified.assigned()).job_id).toBe(fast);
-  });
-
   test("[ST2] after its stake rose the worker is told and gets the FAST job; after it fell the worker is told and gets none", async () => {
     const hub = new TestHub();
     hub.skip(0);

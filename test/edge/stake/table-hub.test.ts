@@ -21,49 +21,6 @@ async function staked(amount: number): Promise<KeyPair> {
 afterEach(() => vi.restoreAllMocks());
 
 describe("STAKE_SOURCE=table", () => {
-  test.for([
-    [0, "Open"],
-    [99.999, "Open"],
-    [100, "Verified"],
-    [999.999, "Verified"],
-    [1_000, "Sentinel"],
-    [-1, "Open"],
-  ] as const)("[ST1] [SPEC] a stake of %d is tier %s", async ([amount, tier]) => {
-    const hub = new TestHub();
-    const worker = await hub.connect(await staked(amount));
-    expect((await worker.register()).tier).toBe(tier);
-  });
-
-  test("[ST1] FAST jobs go only to workers with a stake of 100 or more; CHEAP jobs go to all", async () => {
-    const hub = new TestHub();
-    const open = await hub.worker();
-    const fast = await hub.commit("fast");
-    await open.quiet();
-    await hub.commit("cheap");
-    expect((await open.assigned()).policy).toBe("CHEAP");
-    const verified = await hub.worker({ key: await staked(100) });
-    expect(await verified.assigned()).toMatchObject({ job_id: fast, policy: "FAST" });
-    const second = await hub.commit("fast");
-    const sentinel = await hub.worker({ key: await staked(1_000) });
-    expect((await sentinel.assigned()).job_id).toBe(second);
-  });
-
-  test("[ST1] [ST2] a FAST PRIVATE job needs a paired worker of that tier, and stake never opens PRIVATE", async () => {
-    const hub = new TestHub();
-    const user = crypto.randomUUID();
-    const fields = { user_id: user, privacy_class: "PRIVATE" };
-    const open = await hub.worker();
-    const sentinel = await hub.worker({ key: await staked(1_000) });
-    await hub.pair(user, open.key.publicKey);
-    expect((await hub.post("fast", fields)).status).toBe(422);
-    const cheap = await hub.commit("cheap", fields);
-    expect((await open.assigned()).job_id).toBe(cheap);
-    await sentinel.quiet();
-    await hub.pair(user, sentinel.key.publicKey);
-    const fast = await hub.commit("fast", fields);
-    expect((await sentinel.assigned()).job_id).toBe(fast);
-  });
-
   test("[ST2] a tier is read again every 5 min: a higher one gets FAST jobs at once, a lower one gets none", async () => {
     const hub = new TestHub();
     hub.skip(0);
