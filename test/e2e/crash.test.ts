@@ -5,10 +5,8 @@ import { temporaryFolder } from "../support/coordinator.ts";
 import { launchDesktopWorker } from "../support/desktop-worker.ts";
 import { follow, shows } from "../support/followed.ts";
 import { killRuntime } from "../support/kill-runtime.ts";
-import { PlainWorker } from "../support/plain-worker.ts";
-import { commit, ended, get, task } from "../support/rest.ts";
+import { commit, ended, task } from "../support/rest.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
-import { until } from "../support/until.ts";
 
 describe("a coordinator that is killed", () => {
   let coordinator: Coordinator;
@@ -18,27 +16,6 @@ describe("a coordinator that is killed", () => {
     coordinator = await startBundled({ instance: "evm", port: await freePort(), stateDir, settings });
   });
   afterAll(() => coordinator.stop());
-
-  it("[JB9, WS10] during a job takes the result of the worker that comes back, and a job that waited is done too", async () => {
-    const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
-    await worker.connect();
-    const running = await commit(coordinator.url, "cheap", task("The one that runs."));
-    await worker.assigned(running);
-    const waiting = await commit(coordinator.url, "cheap", task("The one that waits."));
-
-    await killRuntime(coordinator);
-    await until("end of the socket", () => worker.closed ?? undefined);
-    expect((await get(`${coordinator.url}/v1/jobs/${running}`)).body).toMatchObject({ id: running, result: null });
-    expect(await worker.connect()).toMatchObject({ status: "ok" });
-
-    worker.complete(running, { summary: "done", word_count: 1 });
-    expect(await worker.frame("job_complete_ack", (frame) => frame.job_id === running)).toMatchObject({ status: "accepted" });
-    await worker.assigned(waiting);
-    worker.complete(waiting, { summary: "done too", word_count: 2 });
-    expect(await ended(coordinator.url, running)).toMatchObject({ status: "completed", result: { summary: "done", word_count: 1 } });
-    expect(await ended(coordinator.url, waiting)).toMatchObject({ status: "completed", result: { summary: "done too", word_count: 2 } });
-    worker.close();
-  });
 
   describe("beside a worker of ours", () => {
     let llm: TalkingLlm;
