@@ -53,7 +53,9 @@ describe("the toy beside a real LLM", () => {
     await real.child.stop();
     // Committed before the toy is back: it waits for it, and is not lost.
     expect(await answer("hi")).toMatchObject({ status: "completed", result: { model: TOY } });
-    expect(toy.notes.filter(({ type }) => type === "standby").map(({ llm: jobs }) => jobs)).toEqual(["taken", "left", "taken"]);
+    const said = toy.notes.filter(({ type }) => type === "standby");
+    expect(said.map(({ llm: jobs }) => jobs)).toEqual(["taken", "left", "taken"]);
+    expect(said[1]?.["coordinator"]).toBe(new URL(coordinator.url).host);
     await toy.child.stop();
   });
 

@@ -46,21 +46,6 @@ async function announced(worker: Connection, profile: typeof BOTH | typeof TASKS
 }
 
 describe("worker start --standby", () => {
-  it("[JB10] [WS3] takes LLM jobs while it is alone, leaves them to another worker, and takes them again when that one has left", async () => {
-    const [coordinator, llm] = [await FakeCoordinator.start(), await SlowLlm.start()];
-    coordinator.llmWorkers = 0;
-    const { process, worker } = await standby(coordinator, llm);
-    await announced(worker, BOTH);
-    // Itself, and another one.
-    coordinator.llmWorkers = 2;
-    await announced(worker, TASKS);
-    expect(await process.says("standby")).toMatchObject({ llm: "taken" });
-    expect(await process.says("standby")).toMatchObject({ llm: "left", coordinator: coordinator.host });
-    coordinator.llmWorkers = 0;
-    await announced(worker, BOTH);
-    expect(await process.says("standby")).toMatchObject({ llm: "taken" });
-  });
-
   it("[JB10] [WS9] finishes the job that runs when another worker comes", async () => {
     const [coordinator, llm] = [await FakeCoordinator.start(), await SlowLlm.start()];
     coordinator.llmWorkers = 0;
