@@ -17,49 +17,55 @@ async function isAlive(hub: TestHub): Promise<void> {
   expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
 }
 
-/** Runs a job that ends while D1 does not get its end. */
-async function endedAlone(hub: TestHub): Promise<string> {
+/** A row for each of these damages, by its id, and what is damaged in it. */
+type Damaged = { id: string; name: string }[];
+
+/** Runs jobs that end while D1 does not get their ends, and damages each row in one of these ways. */
+async function damagedEnds(hub: TestHub, damages: Record<string, string>): Promise<Damaged> {
   await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
   const worker = await hub.worker();
-  const id = await hub.commit();
-  await worker.complete(await worker.assigned(), OUTPUT);
+  const damaged: Damaged = [];
+  for (const name of Object.keys(damages)) {
+    damaged.push({ name, id: await hub.commit() });
+    await worker.complete(await worker.assigned(), OUTPUT);
+  }
   worker.close();
   await hub.online(0);
-  return id;
+  for (const { name, id } of damaged) await hub.sql(`UPDATE jobs SET ${damages[name]} WHERE id = '${id}'`);
+  return damaged;
 }
 
 describe("a row of the hub that cannot be read does not kill the hub", () => {
-  test.for([
-    ["no result", "result = NULL"],
-    ["a result that is no JSON", "result = '{'"],
-    ["a status that is none", "status = 'done'"],
-    ["a time that is none", "created_at = 'yesterday', ended_at = 'today'"],
-    ["a revision that is none", "rev = 'x'"],
-  ])("[JB9] jobs: an end with %s is answered and recorded as worker_lost, and the others still reach D1", async ([, damage]) => {
+  const ENDS = {
+    "no result": "result = NULL",
+    "a result that is no JSON": "result = '{'",
+    "a status that is none": "status = 'done'",
+    "a time that is none": "created_at = 'yesterday', ended_at = 'today'",
+    "a revision that is none": "rev = 'x'",
+  };
+  test("[JB9] jobs: ends that cannot be read, in whatever way, are answered and recorded as worker_lost, and the others still reach D1", async () => {
     const hub = new TestHub();
-    const id = await endedAlone(hub);
     const errors = muteErrors();
-    await hub.sql(`UPDATE jobs SET ${damage} WHERE id = '${id}'`);
+    const damaged = await damagedEnds(hub, ENDS);
     await hub.abort();
     await isAlive(hub);
-    expect(errors.events()).toContain("damaged_row");
-    expect(await hub.job(id)).toMatchObject({ id, status: "failed", result: { error: "worker_lost" }, receipt: null, completed_at: null });
-    await hub.recorded(id, "failed");
+    expect(errors.events().filter((event) => event === "damaged_row")).toHaveLength(damaged.length);
+    for (const { id, name } of damaged) {
+      expect(await hub.job(id), name).toMatchObject({ id, status: "failed", result: { error: "worker_lost" }, receipt: null, completed_at: null });
+      await hub.recorded(id, "failed");
+    }
     await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "handed on");
   });
 
-  test.for([
-    ["no JSON", "'{'"],
-    ["something else", "'{}'"],
-    ["bytes", "x'ff00'"],
-  ])("[JB9] jobs: an end whose receipt is %s keeps its result", async ([, receipt]) => {
+  test("[JB9] jobs: ends whose receipt is no JSON, something else or bytes keep their results", async () => {
     const hub = new TestHub();
-    const id = await endedAlone(hub);
-    await hub.sql(`UPDATE jobs SET receipt = ${receipt} WHERE id = '${id}'`);
+    const damaged = await damagedEnds(hub, { "no JSON": "receipt = '{'", "something else": "receipt = '{}'", bytes: "receipt = x'ff00'" });
     await hub.abort();
     await isAlive(hub);
-    expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT, receipt: null });
-    await hub.recorded(id, "completed");
+    for (const { id, name } of damaged) {
+      expect(await hub.job(id), name).toMatchObject({ status: "completed", result: OUTPUT, receipt: null });
+      await hub.recorded(id, "completed");
+    }
   });
 
   test("[JB9] jobs: a live job with every column damaged ends, and the others go on", async () => {
@@ -87,26 +93,24 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     await hub.worker();
   });
 
-  test.for([
-    [
-      "words for numbers",
-      "strikes = 'x', parks = 'x', parked_until = 'x', completed = 'x', users = 'x', failed = 'x', failed_at = 'x', last_used = 'x', last_seen = 'x'",
-    ],
-    ["bytes", "strikes = x'00', parks = x'00', parked_until = x'00', completed = x'00', users = x'00', failed = x'00', last_used = x'00'"],
-  ])("[WS4] keys: a worker whose record is %s is a worker with a clean record", async ([, damage]) => {
+  test("[WS4] keys: workers whose record has words for numbers, or bytes, are workers with a clean record", async () => {
     const hub = new TestHub();
-    const key = newKey();
-    const before = await hub.worker({ key, signed: true });
-    before.close();
+    const damages = [
+      "strikes = 'x', parks = 'x', parked_until = 'x', completed = 'x', users = 'x', failed = 'x', failed_at = 'x', last_used = 'x', last_seen = 'x'",
+      "strikes = x'00', parks = x'00', parked_until = x'00', completed = x'00', users = x'00', failed = x'00', last_used = x'00'",
+    ].map((damage) => ({ damage, key: newKey() }));
+    for (const { key } of damages) (await hub.worker({ key, signed: true })).close();
     await hub.online(0);
-    await hub.sql(`UPDATE keys SET ${damage}`);
+    for (const { damage, key } of damages) await hub.sql(`UPDATE keys SET ${damage} WHERE key = '${key.publicKey}'`);
     await hub.evict();
-    const worker = await hub.worker({ key, signed: true });
-    await hub.commit();
-    await worker.complete(await worker.assigned());
-    await hub.stub.wake();
-    worker.close();
-    await hub.online(0);
+    for (const { key } of damages) {
+      const worker = await hub.worker({ key, signed: true });
+      await hub.commit();
+      await worker.complete(await worker.assigned());
+      await hub.stub.wake();
+      worker.close();
+      await hub.online(0);
+    }
     await isAlive(hub);
   });
 
@@ -148,22 +152,25 @@ describe("a row of the hub that cannot be read does not kill the hub", () => {
     expect(await hub.sql("SELECT version FROM version")).toEqual([{ version: 99 }]);
   });
 
-  test.for([
-    ["a phase that is no JSON", "'{'", "1"],
-    ["a phase of something else", `'{"kind":"dance"}'`, "1"],
-    ["a time that is none", `'{"kind":"held"}'`, "'x'"],
-    ["a phase of bytes", "x'00'", "1"],
-  ])("[PY6] payments: %s is kept for the operator and logged", async ([, phase, expires]) => {
+  const PAYMENTS = [
+    { key: "a phase of bytes", phase: "x'00'", expires: "1" },
+    { key: "a phase of something else", phase: `'{"kind":"dance"}'`, expires: "1" },
+    { key: "a phase that is no JSON", phase: "'{'", expires: "1" },
+    { key: "a time that is none", phase: `'{"kind":"held"}'`, expires: "'x'" },
+  ];
+  test("[PY6] payments: those that cannot be read, in whatever way, are kept for the operator and logged", async () => {
     const hub = new TestHub();
     await hub.stub.workersOnline();
-    await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at)
-      VALUES ('k', 'd', 'b', '1', ${expires}, 'job', 0, ${phase}, 'held', 0)`);
+    for (const { key, phase, expires } of PAYMENTS) {
+      await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at)
+        VALUES ('${key}', 'd', 'b', '1', ${expires}, 'job of ${key}', 0, ${phase}, 'held', 0)`);
+    }
     const errors = muteErrors();
     await hub.evict();
     await isAlive(hub);
-    expect(errors.events()).toContain("damaged_payment");
+    expect(errors.events().filter((event) => event === "damaged_payment")).toHaveLength(PAYMENTS.length);
     await hub.stub.wake();
-    expect(await hub.sql("SELECT key FROM payments")).toEqual([{ key: "k" }]);
+    expect(await hub.sql("SELECT key FROM payments ORDER BY key")).toEqual(PAYMENTS.map(({ key }) => ({ key })));
   });
 
   test("[PY10] payments: an answer of the facilitator that cannot be read fails no poll", async () => {
