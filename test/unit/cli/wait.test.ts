@@ -39,11 +39,11 @@ describe("the wait for a job", () => {
 
   it("that is too long ends with the command that continues it, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
-    const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "5", "--url", router.url]);
+    const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "2", "--url", router.url]);
     expect({ code, stderr }).toEqual({
       code: 7,
       stderr: expect.stringContaining(
-        `did not end within 5 s (last status: pending); it continues: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`,
+        `did not end within 2 s (last status: pending); it continues: npx compute-router job ${onlyJob(router)} --url ${router.url}\n`,
       ),
     });
   });
@@ -83,7 +83,6 @@ describe.runIf(hasScript)("on a terminal", () => {
   it.each([
     ["run", "hi"],
     ["run", "hi", "--no-stream"],
-    ["run", "hi", "--json"],
   ])("%j shows that it waits, and Ctrl-C says how to go on (130)", async (...args) => {
     const router = await RouterServer.start(NEVER);
     const run = terminal([...args, "--url", router.url, "--config-dir", temporaryFolder()]);
