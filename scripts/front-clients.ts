@@ -53,7 +53,7 @@ export class Clients {
   ofHead(head: string, now: number): Client | null {
     const name = this.#options.trustedIpHeader?.toLowerCase();
     if (name === undefined) return null;
-    const line = head.split("\r\n").findLast((text) => text.slice(0, text.indexOf(":")).toLowerCase() === name);
+    const line = head.split(/\r?\n/).findLast((text) => text.slice(0, text.indexOf(":")).toLowerCase() === name);
     const address =
       line
         ?.slice(name.length + 1)

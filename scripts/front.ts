@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import { type Client, type ClientOptions, Clients } from "./front-clients.ts";
+import { RequestReader } from "./front-requests.ts";
 
 /** Files that workerd needs for itself. */
 const OWN_FILES = 128;
@@ -28,8 +29,6 @@ const SWEEP_MS = 5_000;
 const CLOSING_MS = 5_000;
 
 const HEAD_END = "\r\n\r\n";
-const UPGRADE = /\r\nupgrade:[ \t]*websocket[ \t]*(?:\r\n|$)/i;
-const LONGEST_HEAD = 32 * 1024;
 /**
  * How workerd's switch to WebSocket begins. No body of the coordinator has these bytes: JSON, events and pages have no raw CR. So a search finds each switch, and
  * nothing else.
@@ -97,8 +96,7 @@ class Passage {
   readonly #parts: Parts;
   /** Who is counted for this connection, and who answers for its frames; null if nobody is known. */
   #owner: Client | null;
-  /** What the client sent since workerd's last answer, as far as a head may be in it. */
-  #recent: Buffer = NOTHING;
+  readonly #requests = new RequestReader();
   /** The last bytes of workerd's, in which a switch may begin. */
   #tail: Buffer = NOTHING;
   /** The head of an upgrade, if it is the last thing that was passed on. */
@@ -159,23 +157,12 @@ class Passage {
 
   /** Passes bytes of requests on, up to the end of an upgrade's head: what follows waits until workerd has answered. */
   #request(chunk: Buffer): void {
-    const carried = this.#recent.length;
-    const all = carried === 0 ? chunk : Buffer.concat([this.#recent, chunk]);
-    let from = 0;
-    for (let end = all.indexOf(HEAD_END); end >= 0; end = all.indexOf(HEAD_END, from)) {
-      const head = all.toString("latin1", from, end);
-      from = end + HEAD_END.length;
-      // A head that ends in bytes that were passed on before was looked at before.
-      if (from <= carried || !UPGRADE.test(head)) continue;
-      this.#recent = NOTHING;
-      this.#upgrade = head;
-      this.#isAnswered = false;
-      this.#send(all.subarray(carried, from));
-      this.#hold(all.subarray(from));
-      return;
-    }
-    this.#recent = all.subarray(Math.max(from - HEAD_END.length, all.length - LONGEST_HEAD, 0));
-    this.#send(chunk);
+    const upgrade = this.#requests.read(chunk);
+    if (upgrade === null) return this.#send(chunk);
+    this.#upgrade = upgrade.head;
+    this.#isAnswered = false;
+    this.#send(chunk.subarray(0, upgrade.end));
+    this.#hold(chunk.subarray(upgrade.end));
   }
 
   /** Nothing more is read until workerd answers, so at most two pieces of 64 KiB wait here. */
@@ -227,7 +214,6 @@ class Passage {
     const all = carried === 0 ? chunk : Buffer.concat([this.#tail, chunk]);
     const at = all.indexOf(SWITCHED);
     const end = at < 0 ? -1 : all.indexOf(HEAD_END, at);
-    this.#recent = NOTHING;
     if (end >= 0) this.#switch(all.subarray(Math.max(end + HEAD_END.length, carried)));
     else if (at >= 0) this.#tail = all.subarray(at);
     else {

@@ -99,6 +99,30 @@ describe("the front of npm run serve", () => {
     expect(socket.destroyed).toBe(true);
   });
 
+  // workerd ends a head at an empty line that ends in LF too. What comes before the end that the front sees would be frames for workerd only.
+  it.each([
+    ["an empty line of LF alone", [upgrade().replace(/\r\n$/, "\n")]],
+    ["a head of more than 32 KiB, and a second one", [upgrade(`X: ${"x".repeat(40_000)}\r\n`).slice(0, -2), "\r\n"]],
+    ["lines that end in LF", [upgrade().replace("\r\nUpgrade", "\nUpgrade")]],
+  ])("frames that are hidden behind %s are counted, or the connection ends", async (_, [head = "", end = ""]) => {
+    const socket = await open();
+    const got = collect(socket);
+    // A ping of 125 bytes for workerd, whose payload is the rest of a head, and the head of a long message for a front that counts from there.
+    const rest = `\r\nUpgrade: websocket\r\n\r\n`;
+    const long = Buffer.concat([Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x20, 0, 0]), MASK]);
+    const hiding = Buffer.concat([Buffer.from([0x89, 0xfd]), MASK, Buffer.alloc(125 - rest.length - long.length, "x"), Buffer.from(rest)]);
+    if (end === "") socket.write(Buffer.concat([Buffer.from(head), hiding]));
+    else {
+      socket.write(head);
+      await until("the head to be passed on", () => socket.bytesWritten >= head.length || undefined);
+      socket.write(Buffer.concat([Buffer.from(end), hiding]));
+    }
+    await until("a switch, or the end", () => got.bytes().includes("101 Switching") || socket.destroyed || undefined);
+    if (!socket.destroyed) socket.write(Buffer.concat([long, ...Array.from({ length: 20_000 }, () => PING)]));
+    await got.ended;
+    expect(socket.destroyed).toBe(true);
+  });
+
   it("a refused upgrade, requests one after the other and an upgrade may share a connection", async () => {
     const socket = await open();
     const got = collect(socket);
