@@ -121,6 +121,8 @@ export class RuntimeWatch {
   async #lookNow(): Promise<void> {
     const { signal } = this.#over;
     try {
+      // The search starts another one in its place, with the same name and model.
+      if (this.#runtime?.hasEnded === true) await this.#lose();
       const found = await this.#options.find(signal);
       if (!found.ok) return await this.#missed(found);
       this.#misses = 0;

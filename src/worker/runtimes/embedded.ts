@@ -88,6 +88,10 @@ export class Embedded implements Runtime {
     }
   }
 
+  get hasEnded(): boolean {
+    return hasEnded(this.#child);
+  }
+
   async warmUp(signal: AbortSignal): Promise<void> {
     this.#checkAlive();
     return this.#server.warmUp(signal);

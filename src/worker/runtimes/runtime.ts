@@ -32,6 +32,8 @@ export interface Runtime {
   readonly model: string;
   /** The names of all models the runtime offers. */
   readonly models: readonly string[];
+  /** True when the runtime has ended for good, as a child process does. A search then finds another one, which may look the same. */
+  readonly hasEnded?: boolean;
   /** Tokens that prompt and answer of `model` may have together; undefined if the runtime does not state it. */
   readonly contextTokens?: number | undefined;
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;

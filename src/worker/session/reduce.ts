@@ -14,6 +14,8 @@ export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceCont
   noticeSleep(state, ctx);
   switch (event.type) {
     case "start":
+      // Results of an earlier process may be too old by now.
+      passDeliveryTime(state, ctx);
       return state.link.kind === "idle" ? dial(state, ctx) : undefined;
     case "opened":
       return opened(state, ctx);

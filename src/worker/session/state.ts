@@ -133,7 +133,7 @@ export function initialState(
     job: null,
     runtimeTaken: false,
     waiting: null,
-    held: held.filter((result) => result.expiresDue > clock.now),
+    held,
     failures: [],
     coordinatorOffset: null,
     clock: "right",

@@ -77,6 +77,21 @@ describe("the watch over the LLM runtime", () => {
     expect([first.closed, again.closed, again.warm, notes.length]).toEqual([0, 1, 0, 1]);
   });
 
+  it("a runtime that ended while no job ran is lost, and the one that is found in its place is taken, although it looks the same", async () => {
+    const first: Scripted & { hasEnded: boolean } = { ...runtime("tiny"), hasEnded: false };
+    const second = runtime("tiny");
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: first },
+      { ok: true, runtime: second },
+    ]);
+    await watched.start();
+    first.hasEnded = true;
+    await watched.start();
+    expect(watched.runtime).toBe(second);
+    expect([first.closed, second.closed, second.warm]).toEqual([1, 0, 1]);
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_ready"]);
+  });
+
   it("if another model is found, it replaces the old runtime, which is closed", async () => {
     const small = runtime("small");
     const large = runtime("large");

@@ -377,6 +377,8 @@ describe("delivering", () => {
     const old = { ...new SessionBench().result("old"), completedAt: fresh.completedAt - 300_000 };
     const bench = new SessionBench({ kept: [old, fresh] });
     const effects = bench.goOnline();
+    expect(notes(bench.effects)).toContainEqual({ type: "result_dropped", job_id: "old", attempt: 1, reason: "expired" });
+    expect(bench.effects).toContainEqual({ type: "keep", results: [fresh] });
     expect(sent(bench.effects).find((frame) => frame["type"] === "register")).toMatchObject({ resume: [{ job_id: "fresh", attempt: 1 }] });
     expect(sent(effects)).toEqual([{ type: "job_complete", job_id: "fresh", attempt: 1 }]);
   });
