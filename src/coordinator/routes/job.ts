@@ -101,6 +101,8 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     return null;
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
+  // Only the hub knows what became of the money of a failed job. Without its word the answer would say that nothing was charged [PY9].
+  if (asked === null && row?.status === "failed" && !c.get("settings").testnetMode) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
 }

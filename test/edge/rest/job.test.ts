@@ -39,6 +39,16 @@ describe("GET /v1/jobs/{id}", () => {
     expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
   });
 
+  test("[PY9] where jobs are paid, a failed one is 503 while the hub cannot be reached: only the hub knows what became of its money", async () => {
+    const id = await ended({ sentiment: "positive", confidence: 0.9 });
+    const paid = { ...failingHub(LOST), TESTNET_MODE: "false" };
+    expect((await rest(`/v1/jobs/${id}`, {}, paid)).status).toBe(200);
+    await env.DB.prepare("UPDATE jobs SET status = 'failed', result = ? WHERE id = ?").bind('{"error":"worker_error"}', id).run();
+    const unknown = await rest(`/v1/jobs/${id}`, {}, paid);
+    expect([unknown.status, unknown.headers.get("retry-after")]).toEqual([503, "2"]);
+    expect((await rest(`/v1/jobs/${id}`, {}, failingHub(LOST))).status).toBe(200);
+  });
+
   test("[RC2, RC5] the text of the result is the stored text, byte for byte", async () => {
     const id = await ended({ "10": 1, "9": 2, b: "\u2028é😀", a: { __: [1e21, 0.1, -0] } });
     const stored = await env.DB.prepare("SELECT result FROM jobs WHERE id = ?").bind(id).first<string>("result");
