@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import * as z from "zod";
 import { JobType } from "../protocol/job.ts";
 import { parseJson } from "../protocol/text.ts";
+import { mayBeAccepted } from "../sdk/commit.ts";
 import {
   type ClientOptions,
   ComputeRouter,
@@ -33,6 +34,7 @@ import { reasonOf } from "../worker/node/connect-reason.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { CliError, EXIT, printError } from "./command.ts";
+import { lostText } from "./refusal.ts";
 import { needsNewerNode } from "./version.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
@@ -185,13 +187,15 @@ const CODE_ADVICE: Record<string, string> = {
 function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const { base } = coordinatorUrls(args.url);
   const because = (exit: CliError["exit"], message: string) => {
-    const money = error instanceof JobFailedError ? moneyText(error, args) : "";
-    return new CliError(exit, `${message}${money}`, { cause: error });
+    const money = error instanceof JobFailedError && !mayBeAccepted(error) ? moneyText(error, args) : "";
+    return new CliError(exit, `${message}${money}${lostText(error, args.payer !== undefined)}`, { cause: error });
   };
   if (error instanceof InvalidOptionError && error.option === "cancelToken")
     return because(EXIT.usage, "this machine has not committed that job, or not with this --url and --config-dir; give its --cancel-token");
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
-  if (error instanceof RouterConnectionError && error.reason === "timeout") return because(EXIT.unreachable, `${error.message} (${base})`);
+  // A coordinator whose answer was lost is there.
+  if (error instanceof RouterConnectionError && (error.reason === "timeout" || error.idempotencyKey !== null))
+    return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
     return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or use --url`);
   if (error instanceof NoTrustedWorkerError) {
@@ -232,6 +236,7 @@ export function moneyText({ charged, credit }: Pick<JobFailedError, "charged" | 
 
 /** Advice for a 402. If the payer was called, the error has the idempotency key of the commit. */
 function paymentAdvice(error: PaymentRequiredError): string {
+  if (mayBeAccepted(error)) return `the answer to the payment was lost, and now the coordinator refuses it: ${error.reason ?? error.message}`;
   if (error.idempotencyKey !== null) return `the coordinator refused the payment: ${error.reason ?? error.message}`;
   return `this coordinator asks for ${error.accepts[0]?.price ?? "a payment"}; to pay, use --payer with a module that has your wallet (docs/sdk.md, Paying)`;
 }
@@ -255,6 +260,11 @@ export const RUN_ARGS = {
   private: { type: "boolean", description: "Run the job only on workers that you have paired with" },
   timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
   ...PAYER_ARGS,
+  "idempotency-key": {
+    type: "string",
+    valueHint: "key",
+    description: "Name of the job: within 24 hours, the same command with the same key gets the same job and pays nothing again; default: a random one",
+  },
   "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt is valid" },
 } as const;
 
@@ -278,11 +288,14 @@ export function readRunOptions(args: {
   policy?: string | undefined;
   private?: boolean | undefined;
   timeout?: string | undefined;
+  "idempotency-key"?: string | undefined;
   "require-verified"?: boolean | undefined;
-}): RunOptions {
+}): RunOptions & { idempotencyKey: string } {
   const policy = readPolicy(args.policy);
   const seconds = readCount("timeout", args.timeout, 1, 3600);
   return {
+    // Made here and not by the SDK, so that Ctrl-C can tell it.
+    idempotencyKey: args["idempotency-key"] ?? randomBytes(16).toString("hex"),
     privacy: args.private === true ? "PRIVATE" : "PUBLIC",
     requireVerified: args["require-verified"] === true,
     ...(policy !== undefined && { policy }),

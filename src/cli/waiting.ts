@@ -16,6 +16,7 @@ import { inDollars } from "../sdk/payment.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, withPrompt } from "./input.ts";
+import { sameKeyText } from "./refusal.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 
 const SECOND_MS = 1_000;
@@ -61,10 +62,10 @@ async function offerCancel(client: Pick<ComputeRouter, "cancel">, jobId: string)
 
 /**
  * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it offers to cancel the job, or prints
- * the commands that show its result and cancel it. It sets the exit code 130 and resolves to undefined.
+ * the commands that show its result and cancel it; before the coordinator has confirmed the job, its key. It sets the exit code 130 and resolves to undefined.
  */
 export async function waitFor<T>(
-  args: SeekerOptions,
+  args: SeekerOptions & { idempotencyKey: string },
   client: Pick<ComputeRouter, "cancel">,
   run: (wait: Wait) => Promise<T>,
   out: Out = process.stderr,
@@ -114,7 +115,7 @@ export async function waitFor<T>(
     if (hasText) out.write("\n");
     const { jobId } = known;
     process.exitCode = 130;
-    if (jobId === null) printError("stopped before the coordinator confirmed the job; it may still have the job");
+    if (jobId === null) printError(`stopped before the coordinator confirmed the job; ${sameKeyText(args.idempotencyKey, args.payer !== undefined)}`);
     else printError((await offerCancel(client, jobId)) ?? continuesText(jobId, args));
     return undefined;
   } finally {
@@ -130,9 +131,14 @@ function continuesText(jobId: string, args: SeekerOptions): string {
 }
 
 /** Runs a job to its end and prints the result. After Ctrl-C it prints how to continue instead. */
-export async function runJob(args: SeekerOptions & { json?: boolean | undefined }, job: JobInput, options: RunOptions): Promise<void> {
+export async function runJob(
+  args: SeekerOptions & { json?: boolean | undefined },
+  job: JobInput,
+  options: RunOptions & { idempotencyKey: string },
+): Promise<void> {
+  const { idempotencyKey } = options;
   const result = await withClient(args, (client) =>
-    waitFor(args, client, ({ signal, hasJob, isIn }) => {
+    waitFor({ ...args, idempotencyKey }, client, ({ signal, hasJob, isIn }) => {
       const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
         hasJob(id);
         isIn(status);

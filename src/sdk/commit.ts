@@ -24,6 +24,14 @@ export type Committed = { jobId: string; cancelToken: string | null; price: stri
 /** What a commit sends. `cancelOn` is the caller's signal, if its abort cancels the job. */
 export type CommitCall = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
 
+/** The errors of commits of which the router may have kept something. */
+const UNCLEAR = new WeakSet<ComputeRouterError>();
+
+/** True if a try of the commit that failed with this error may have been accepted. An `idempotencyKey` alone does not say so: a payment that was refused has one. */
+export function mayBeAccepted(error: unknown): boolean {
+  return error instanceof ComputeRouterError && UNCLEAR.has(error);
+}
+
 /**
  * One commit with its retries and payments. Every try has the same Idempotency-Key, so the router makes one job of all of them [API5], and a repeated payment
  * counts as the same payment [PY6].
@@ -69,6 +77,7 @@ export class Commit {
 
   /** Adds the idempotency key to `error` if the commit may have an effect. */
   marked<E>(error: E): E {
+    if (error instanceof ComputeRouterError && this.#unclear) UNCLEAR.add(error);
     if (error instanceof ComputeRouterError && this.mayHaveEffect) error.idempotencyKey = this.#request.idempotencyKey;
     return error;
   }

@@ -84,6 +84,7 @@ export const run = command({
   },
   run: async (args) => {
     const options = readRunOptions(args);
+    const { idempotencyKey } = options;
     const maxTokens = readCount("max-tokens", args["max-tokens"], 1, 32_768);
     const prompt = args.prompt === "-" ? await standardInput(`echo "…" | ${ownCommand("run -")}`) : args.prompt;
     const { model } = args;
@@ -91,7 +92,7 @@ export const run = command({
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
     const result = await withClient(args, (client) =>
-      waitFor(args, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
+      waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
     );
     if (result !== undefined) printFacts(result);
   },

@@ -8,7 +8,7 @@ import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts
 /** What all jobs of one server may cost together if the user says nothing, in US dollars: ten jobs on the more expensive tier. */
 const DEFAULT_MAX_SPEND = "0.10";
 
-const { json: _, policy: __, ...ARGS } = RUN_ARGS;
+const { json: _, policy: __, "idempotency-key": ___, ...ARGS } = RUN_ARGS;
 
 /** `compute-router mcp`. */
 export const mcp = command({

@@ -23,7 +23,7 @@ describe("the wait for a job", () => {
   it("keeps its line readable: a status that is reported again is not drawn again, and a running job never waits for a worker again", async () => {
     let written = "";
     await waitFor(
-      {},
+      { idempotencyKey: "k" },
       { cancel: () => Promise.reject(new Error("nobody asked")) },
       async ({ hasJob, isIn }) => {
         for (const status of ["pending", "pending", "assigned", "running", "running"]) {
