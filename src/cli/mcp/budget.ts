@@ -1,16 +1,8 @@
 // The spending limit of one run of `compute-router mcp`. A payment counts from the moment before it is signed, and stops counting when nothing was charged.
-import {
-  BadRequestError,
-  ComputeRouterError,
-  ConflictError,
-  JobFailedError,
-  NotFoundError,
-  type PaymentHook,
-  PaymentRequiredError,
-  ProtocolError,
-  RateLimitedError,
-} from "../../sdk/index.ts";
+import { mayBeAccepted } from "../../sdk/commit.ts";
+import { ComputeRouterError, JobFailedError, type PaymentHook, ProtocolError } from "../../sdk/index.ts";
 import { dearestOffer, inDollars } from "../../sdk/payment.ts";
+import { isRefusal } from "../refusal.ts";
 
 /** A payment that the limit does not allow. Nothing was signed or paid. */
 export class SpendLimitError extends Error {
@@ -50,6 +42,7 @@ export class Budget {
 export class Purchase {
   readonly #budget: Budget;
   #amount = 0n;
+  #isAccepted = false;
 
   constructor(budget: Budget) {
     this.#budget = budget;
@@ -81,6 +74,11 @@ export class Purchase {
     };
   }
 
+  /** The coordinator has the job, and with it the payment. */
+  accepted(): void {
+    this.#isAccepted = true;
+  }
+
   /** The job is complete. If it was paid from the payer's balance with the coordinator, no money has moved. */
   completed({ fromCredit }: { fromCredit: boolean }): void {
     if (fromCredit) this.#isFree();
@@ -88,18 +86,14 @@ export class Purchase {
 
   /** The call failed. What is not certainly free counts on, because the payment may have been taken. */
   failed(error: unknown): void {
-    if (error instanceof JobFailedError ? error.charged === false : isRefusal(error)) this.#isFree();
+    const isUncharged = error instanceof JobFailedError ? error.charged === false && !mayBeAccepted(error) : !this.#isAccepted && isRefusal(error);
+    if (isUncharged) this.#isFree();
   }
 
   #isFree(): void {
     this.#budget.giveBack(this.#amount);
     this.#amount = 0n;
   }
-}
-
-/** True if the coordinator refused the commit, which it never charges [PY5]. */
-function isRefusal(error: unknown): boolean {
-  return [BadRequestError, ConflictError, NotFoundError, PaymentRequiredError, RateLimitedError].some((kind) => error instanceof kind);
 }
 
 /** An amount in US dollars. */

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { JobType, Policy, Receipt } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { ModelName } from "../../protocol/models.ts";
+import { mayBeAccepted } from "../../sdk/commit.ts";
 import {
   type ClientOptions,
   ComputeRouter,
@@ -223,6 +224,7 @@ async function runJob(session: Session, { mcpReq }: ServerContext, job: JobInput
   const report = progress(mcpReq);
   try {
     for await (const event of router.stream(job, { ...run, ...(tier !== undefined && { policy: tier }), signal: mcpReq.signal })) {
+      if (event.type === "job") purchase.accepted();
       if (event.type !== "done") {
         await report(event);
         continue;
@@ -234,7 +236,7 @@ async function runJob(session: Session, { mcpReq }: ServerContext, job: JobInput
     throw new ProtocolError("the stream ended without a result");
   } catch (error) {
     purchase.failed(error);
-    return failure(error);
+    return failure(error, purchase.amount > 0n ? doubt(error) : "");
   }
 }
 
@@ -261,8 +263,14 @@ function spending({ counted, limit }: Budget): { spent: string; spending_limit: 
   return { spent: dollars(counted), spending_limit: dollars(limit) };
 }
 
-function failure(error: unknown): CallToolResult {
-  return { isError: true, content: [{ type: "text", text: visible(plainWords(error)) }] };
+function failure(error: unknown, more = ""): CallToolResult {
+  return { isError: true, content: [{ type: "text", text: visible(plainWords(error) + more) }] };
+}
+
+/** What else is said of a call that failed and whose price counts, unless its error says it. */
+function doubt(error: unknown): string {
+  const isSaid = error instanceof JobTimeoutError || (error instanceof JobFailedError && !mayBeAccepted(error));
+  return isSaid ? "" : " The job may have been accepted and paid, and its price counts for the spending limit. The same call again would be another job.";
 }
 
 /** Sends each step of a job as a progress notification, if the client asked for that. It says how much text there is, never the text of the worker. */
@@ -301,12 +309,12 @@ function visible(text: string): string {
 
 /** An error as sentences for an agent. */
 function plainWords(error: unknown): string {
-  if (error instanceof JobFailedError) return `${jobWords(error)} ${moneyWords(error)}`;
+  if (error instanceof JobFailedError) return mayBeAccepted(error) ? jobWords(error) : `${jobWords(error)} ${moneyWords(error)}`;
   if (error instanceof JobTimeoutError) return `${error.message}. The job continues and may still be charged. Its price counts for the spending limit.`;
   if (error instanceof PaymentRequiredError)
     return error.idempotencyKey === null
       ? `This coordinator asks for ${error.accepts[0]?.price ?? "a payment"}, and this server has no wallet. The user can start it with --payer.`
-      : `The coordinator refused the payment: ${error.reason ?? error.message}. Nothing was charged.`;
+      : `The coordinator refused the payment: ${error.reason ?? error.message}.${mayBeAccepted(error) ? "" : " Nothing was charged."}`;
   if (error instanceof RouterConnectionError) return `The coordinator cannot be reached: ${error.message}.`;
   if (error instanceof RateLimitedError) return `There were too many requests. Wait ${Math.ceil((error.retryAfter ?? 60_000) / 1_000)} s.`;
   if (error instanceof UnavailableError) return `The coordinator is not available (${error.reason ?? error.message}). Try again later.`;

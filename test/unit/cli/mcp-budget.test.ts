@@ -1,11 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { Budget, Purchase, SpendLimitError } from "../../../src/cli/mcp/budget.ts";
-import { BadRequestError, JobFailedError, PaymentLimitError, type PaymentHook, PaymentRequiredError, UnavailableError } from "../../../src/sdk/index.ts";
+import {
+  BadRequestError,
+  JobFailedError,
+  NotFoundError,
+  PaymentLimitError,
+  type PaymentHook,
+  PaymentRequiredError,
+  RateLimitedError,
+  UnavailableError,
+} from "../../../src/sdk/index.ts";
+import { loseAnswer, rejection, reply, reset } from "../sdk/support/faults.ts";
+import { type Fault, RouterServer } from "../sdk/support/router-server.ts";
 
 const offer = (amount: string) => ({ scheme: "exact", price: "$0.010", network: "eip155:10143", payTo: "0x1", amount });
 const challenge = (...amounts: string[]) => ({ error: "payment_required", accepts: amounts.map(offer) });
 const attempt = { number: 1, header: null, signal: new AbortController().signal };
 const pay: PaymentHook = () => Promise.resolve({ "X-PAYMENT": "signed" });
+
+const COMMIT = "POST /v1/jobs/commit";
+const proceed: Fault = (response, _request, go) => go(response);
 
 /** A payment of $0.01 that was signed. */
 async function signed(budget: Budget, amount = "10000"): Promise<Purchase> {
@@ -56,6 +70,33 @@ describe("the spending limit of mcp", () => {
     const purchase = await signed(budget);
     purchase.failed(error);
     expect([budget.counted, purchase.amount]).toEqual([counted, counted]);
+  });
+
+  it.each([
+    ["is refused", new BadRequestError("no"), 10_000n],
+    ["is not found", new NotFoundError("no"), 10_000n],
+    ["comes too often", new RateLimitedError("no", null, {}), 10_000n],
+    ["finds that the job failed uncharged", failed(false), 0n],
+  ])("after the coordinator has the job, a poll that %s says so much about the money", async (_, error, counted) => {
+    const budget = new Budget(20_000n);
+    const purchase = await signed(budget);
+    purchase.accepted();
+    purchase.failed(error);
+    expect(budget.counted).toBe(counted);
+  });
+
+  it.each([
+    ["429", (router: RouterServer) => router.fail(COMMIT, proceed, loseAnswer, reply(429, { error: "rate_limited" }, { "retry-after": "9999" })), 10_000n],
+    ["402", (router: RouterServer) => router.fail(COMMIT, proceed, reset), 10_000n],
+    ["a 402 alone", () => {}, 0n],
+  ] as const)("[PY8] after a payment whose answer was lost, a refusal gives nothing back: %s", async (_, arrange, counted) => {
+    const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
+    arrange(router);
+    const budget = new Budget(20_000n);
+    const purchase = new Purchase(budget);
+    const error = await rejection(router.client({ payment: purchase.within(pay) }).run({ job_type: "LLM_INFER", prompt: "hi" }));
+    purchase.failed(error);
+    expect([error.idempotencyKey, budget.counted]).toEqual([expect.any(String), counted]);
   });
 
   it("does not count a job that was paid from credit", async () => {

@@ -1,0 +1,67 @@
+import { ServerResponse } from "node:http";
+import { Client, type CallToolResult, InMemoryTransport } from "@modelcontextprotocol/client";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Budget } from "../../../src/cli/mcp/budget.ts";
+import { mcpServer, type Session } from "../../../src/cli/mcp/tools.ts";
+import type { PaymentHook } from "../../../src/sdk/index.ts";
+import { reset } from "../sdk/support/faults.ts";
+import { type Fault, json, RouterServer } from "../sdk/support/router-server.ts";
+
+const COMMIT = "POST /v1/jobs/commit";
+const proceed: Fault = (response, _request, go) => go(response);
+/** The coordinator has accepted the commit, and a proxy in front of it answers 500, which is not tried again. */
+const loseTo500: Fault = (response, _request, go) => {
+  go(new ServerResponse(response.req));
+  json(response, 500, { error: "oops" });
+};
+const pay: PaymentHook = () => Promise.resolve({ "X-PAYMENT": "paid" });
+
+/** A client of the tools for this coordinator. */
+async function connected(router: RouterServer, run: Session["run"] = {}, payment: PaymentHook = pay): Promise<Client> {
+  const client = new Client({ name: "test", version: "1" });
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const options = { baseUrl: router.url, pollInterval: 5, retryDelay: 5, timeout: 5_000, payment };
+  await mcpServer({ client: options, run, budget: new Budget(50_000n) }).connect(far);
+  await client.connect(near);
+  onTestFinished(() => client.close());
+  return client;
+}
+
+const texts = ({ content }: CallToolResult): string[] => content.map((block) => (block.type === "text" ? block.text : ""));
+const infer = (client: Client): Promise<CallToolResult> => client.callTool({ name: "infer", arguments: { prompt: "hi" } });
+const spent = async (client: Client): Promise<unknown> => {
+  const { structuredContent } = await client.callTool({ name: "quote", arguments: { job_type: "TASK" } });
+  return structuredContent;
+};
+const DOUBT = "The job may have been accepted and paid, and its price counts for the spending limit. The same call again would be another job.";
+
+describe("a call that may have been paid", () => {
+  it("says so, and its price counts, after a commit whose answer was lost", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail(COMMIT, proceed, loseTo500);
+    const client = await connected(router);
+    expect(texts(await infer(client))).toEqual([`The coordinator is not available (oops). Try again later. ${DOUBT}`]);
+    expect(await spent(client)).toMatchObject({ spent: "$0.010" });
+  });
+
+  it("does not say that nothing was charged if the payment is refused only after its first answer was lost", async () => {
+    const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
+    router.fail(COMMIT, proceed, reset);
+    const client = await connected(router);
+    expect(texts(await infer(client))).toEqual([`The coordinator refused the payment: payment_already_used. ${DOUBT}`]);
+    expect(texts(await infer(client))).toEqual(["The coordinator refused the payment: payment_already_used. Nothing was charged."]);
+    expect(await spent(client)).toMatchObject({ spent: "$0.010" });
+  });
+
+  it("counts if the coordinator has accepted the job and then does not know it", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail(
+      "GET /v1/jobs/",
+      (response) => json(response, 404, {}),
+      (response) => json(response, 404, { error: "Job not found" }),
+    );
+    const client = await connected(router);
+    expect(texts(await infer(client))).toEqual([expect.stringContaining(DOUBT)]);
+    expect(await spent(client)).toMatchObject({ spent: "$0.010" });
+  });
+});
