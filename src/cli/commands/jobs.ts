@@ -2,7 +2,7 @@
 // those of a user.
 import { JobType, TaskType } from "../../protocol/job.ts";
 import { inWords } from "../../protocol/text.ts";
-import { type Job, verifyReceipt } from "../../sdk/index.ts";
+import { type Job, type Receipt, verifyReceipt } from "../../sdk/index.ts";
 import { isUuid } from "../../sdk/shapes.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
@@ -144,12 +144,15 @@ function lines({ id, status, created_at, completed_at, result, receipt }: Job): 
     `status     ${status}`,
     `created    ${created_at}`,
     ...(completed_at === null ? [] : [`completed  ${completed_at}`]),
-    ...(receipt === null ? [] : [`receipt    ${verdict(receipt.job_id === id, verifyReceipt(receipt, result))}, worker ${shortKey(receipt.provider_pubkey)}`]),
+    ...(receipt === null ? [] : [`receipt    ${verdict(id, receipt, result)}, worker ${shortKey(receipt.provider_pubkey)}`]),
   ];
 }
 
-function verdict(isOfThisJob: boolean, check: ReturnType<typeof verifyReceipt>): string {
-  if (!isOfThisJob) return "NOT valid: it belongs to another job";
+function verdict(id: string, receipt: Receipt, result: Job["result"]): string {
+  if (receipt.job_id !== id) return "NOT valid: it belongs to another job";
+  // The receipt of a job outlives its result.
+  if (result === null) return "not checked, because the result is no longer stored";
+  const check = verifyReceipt(receipt, result);
   return check.ok ? "valid" : `NOT valid: ${check.reason}`;
 }
 

@@ -197,8 +197,9 @@ async function checkedReceipt(client: ComputeRouter, given: Given, signal: Abort
   const { receipt, result } = job;
   if (receipt === undefined || result === undefined) throw new TypeError("give `receipt` and `result`, or `job_id`");
   if (receipt === null) throw new TypeError("this job has no receipt: it has not ended, it failed, or its worker sent none");
+  if (result === null) throw new TypeError("the receipt was not checked, because the result of this job is no longer stored; give `receipt` and `result`");
   const { job_id, provider_pubkey, completed_at } = receipt;
-  const isOther = given.job_id !== undefined && job_id !== given.job_id;
+  const isOther = given.job_id !== undefined && job_id.toLowerCase() !== given.job_id.toLowerCase();
   const check = verifyReceipt(receipt, result);
   const reason = isOther ? "job_mismatch" : check.ok ? "valid" : check.reason;
   return { valid: reason === "valid", reason, job_id, provider_pubkey, completed_at };

@@ -40,6 +40,18 @@ describe("job cancel", () => {
   });
 });
 
+describe("job", () => {
+  it("does not call a receipt invalid whose result is no longer stored", async () => {
+    const router = await RouterServer.start();
+    await runHere(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    const id = onlyJob(router);
+    expect((await runHere(["job", id, "--url", router.url])).stdout).toMatch(/^receipt {4}valid, worker /m);
+    Object.assign(router.jobs.get(id)?.end ?? {}, { result: null });
+    const { code, stdout } = await runHere(["job", id, "--url", router.url]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^receipt {4}not checked, because the result is no longer stored, worker /m) });
+  });
+});
+
 describe("the list of jobs on disk", () => {
   const job = (n: number) => {
     const jobId = `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;

@@ -65,3 +65,27 @@ describe("a call that may have been paid", () => {
     expect(await spent(client)).toMatchObject({ spent: "$0.010" });
   });
 });
+
+describe("verify_receipt", () => {
+  const check = (client: Client, job_id: string): Promise<CallToolResult> => client.callTool({ name: "verify_receipt", arguments: { job_id } });
+
+  it("takes the id of a job in any case", async () => {
+    const router = await RouterServer.start();
+    const client = await connected(router);
+    await infer(client);
+    const [[id, stored] = expect.fail("no job")] = router.jobs;
+    router.jobs.set(id.toUpperCase(), stored);
+    expect((await check(client, id.toUpperCase())).structuredContent).toMatchObject({ valid: true, reason: "valid" });
+  });
+
+  it("does not call a receipt invalid whose result is no longer stored", async () => {
+    const router = await RouterServer.start();
+    const client = await connected(router);
+    await infer(client);
+    const [[id, stored] = expect.fail("no job")] = router.jobs;
+    Object.assign(stored.end, { result: null });
+    const late = await check(client, id);
+    expect(late.isError).toBe(true);
+    expect(texts(late)).toEqual(["the receipt was not checked, because the result of this job is no longer stored; give `receipt` and `result`."]);
+  });
+});
