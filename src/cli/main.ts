@@ -7,6 +7,13 @@ if (major < 20) {
 } else {
   // The argument parser prints colors even into a pipe, and it only knows NO_COLOR=1.
   if (!process.stdout.isTTY || (process.env["NO_COLOR"] ?? "") !== "") process.env["NO_COLOR"] = "1";
+  // Whoever reads the output may leave, as `head -1` does. The command goes on to its end all the same: a job may be paid, and its facts are still to come.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // A worker and a server handle the other errors themselves.
+      if (error.code !== "EPIPE" && stream.listenerCount("error") === 1) throw error;
+    });
+  }
   const { runCli } = await import("./cli.ts");
   await runCli(process.argv.slice(2));
 }

@@ -1,5 +1,7 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { waitFor } from "../../../src/cli/waiting.ts";
@@ -57,6 +59,15 @@ describe("the wait for a job", () => {
     const { code, stderr } = await runHere([...args, "--user", "u", "--url", router.url], { input: "a text" });
     expect(code).toBe(0);
     expect(stderr).not.toMatch(/waiting|sending|\p{Cc}(?<!\n)/u);
+  });
+
+  it.each([["--no-stream"], ["--stream"], ["--json"]])("ends quietly in a pipe that nobody reads, with its facts on standard error: %s", async (option) => {
+    const router = await RouterServer.start();
+    const child = spawn(process.execPath, [CLI, "run", "hi", option, "--user", "u", "--url", router.url], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.destroy();
+    const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
+    const facts = option === "--json" ? "" : expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  \\S+  job ${onlyJob(router)}\\n$`));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: facts });
   });
 
   it.each(["run hi", "task classify"])("%s --json | verify --job - holds", async (words) => {
