@@ -33,6 +33,7 @@ import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
+import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";
 import { lostText } from "./refusal.ts";
 import { needsNewerNode } from "./version.ts";
@@ -322,14 +323,27 @@ export function keptJobs(folder: string): JobList {
     add: (job) => {
       try {
         makeFolder(folder);
-        appendFileSync(file, lineOf(job), { mode: 0o600 });
-        if (statSync(file).size > SHORTENED.from) replaceFile(file, read(file).slice(-SHORTENED.jobs).map(lineOf).join(""));
+        keep(folder, file, lineOf(job));
       } catch (error) {
         printError(`cannot store the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
       }
     },
     all: () => read(file),
   };
+}
+
+/** Adds a line, and shortens a long list. Other processes add lines too, and a line that is added between the read and the replacement would be lost. */
+function keep(folder: string, file: string, line: string): void {
+  const lock = takeFileLock(folder, "jobs");
+  try {
+    // Also without the lock: another process may keep it for long, and most lines fit without a shortening.
+    appendFileSync(file, line, { mode: 0o600 });
+    if (!lock.ok || statSync(file).size <= SHORTENED.from) return;
+    const kept = read(file).slice(-SHORTENED.jobs).map(lineOf);
+    replaceFile(file, kept.join(""), `${file}.${randomBytes(6).toString("hex")}.new`);
+  } finally {
+    if (lock.ok) lock.release();
+  }
 }
 
 function lineOf(job: LocalJob): string {

@@ -1,7 +1,8 @@
-import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keptJobs } from "../../../src/cli/seeker.ts";
+import { takeFileLock } from "../../../src/worker/node/worker-lock.ts";
 import { MODEL, RouterServer, tokenOf } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -69,6 +70,23 @@ describe("the list of jobs on disk", () => {
     await list.add(job(3_000));
     expect(await list.all()).toEqual(Array.from({ length: 1_000 }, (_, n) => job(2_001 + n)));
     if (process.platform !== "win32") expect(statSync(join(folder, "jobs.jsonl")).mode & 0o077).toBe(0);
+  });
+
+  it("is shortened by one process at a time, and another one adds to it all the same", async () => {
+    const folder = temporaryFolder();
+    const list = keptJobs(folder);
+    const long = Array.from({ length: 3_000 }, (_, n) => job(n));
+    writeFileSync(join(folder, "jobs.jsonl"), `${long.map((one) => JSON.stringify(one)).join("\n")}\n`);
+    const other = takeFileLock(folder, "jobs");
+    await list.add(job(3_000));
+    expect(await list.all()).toEqual([...long, job(3_000)]);
+    if (other.ok) other.release();
+    // What another process has written is not touched, and nothing else stays in the folder.
+    writeFileSync(join(folder, "jobs.jsonl.new"), "theirs");
+    await list.add(job(3_001));
+    expect(await list.all()).toHaveLength(1_000);
+    expect(readFileSync(join(folder, "jobs.jsonl.new"), "utf8")).toBe("theirs");
+    expect(readdirSync(folder).toSorted()).toEqual(["jobs.jsonl", "jobs.jsonl.new"]);
   });
 
   it("that cannot be written does not stop a job", async () => {
