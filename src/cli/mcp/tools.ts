@@ -65,6 +65,12 @@ const FACTS = {
   receipt: Receipt.nullable(),
 };
 
+/** What the answer about a job has that was sent before. */
+const { charged: _, ...LATE_FACTS } = FACTS;
+
+/** How long `job` waits for the end of a job if the caller says nothing, and at most, in seconds. */
+const WAIT = { usual: 5, most: 25 };
+
 const answerOf = <T extends z.ZodType>(result: T) => z.object({ result, ...FACTS });
 const Generation = z.record(z.string(), z.unknown()).describe("`output` is the generated text.");
 const Summary = z.looseObject({ summary: z.string(), word_count: z.number() });
@@ -171,6 +177,20 @@ function addLookups(server: McpServer, session: Session): void {
       }),
   );
   server.registerTool(
+    "job",
+    {
+      title: "Get the result of a job",
+      description: `Gives the result of a job that was sent before, for example after a timeout. ${NOTICE} Free.`,
+      inputSchema: z.object({
+        job_id: z.uuid(),
+        wait: z.int().min(1).max(WAIT.most).optional().describe(`The most seconds to wait for the end of the job. Default ${WAIT.usual}.`),
+      }),
+      outputSchema: z.object({ result: z.unknown().describe("Null if it is no longer stored."), ...LATE_FACTS }),
+      annotations: READS,
+    },
+    ({ job_id, wait }, { mcpReq: { signal } }) => lateResult(session, job_id, wait, signal),
+  );
+  server.registerTool(
     "verify_receipt",
     {
       title: "Check a receipt",
@@ -206,11 +226,25 @@ async function checkedReceipt(client: ComputeRouter, given: Given, signal: Abort
 }
 
 /** Answers a tool call that runs no job. */
-async function told({ client }: Session, ask: (client: ComputeRouter) => Promise<Record<string, unknown>>): Promise<CallToolResult> {
+async function told(session: Session, ask: (client: ComputeRouter) => Promise<Record<string, unknown>>): Promise<CallToolResult> {
   try {
-    const { payment: _, ...free } = client;
-    const answer = await ask(new ComputeRouter(free));
+    const answer = await ask(withoutWallet(session));
     return { content: [{ type: "text", text: JSON.stringify(answer) }], structuredContent: answer };
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+function withoutWallet({ client }: Session): ComputeRouter {
+  const { payment: __, ...free } = client;
+  return new ComputeRouter(free);
+}
+
+/** Answers with a job that was sent before, as if the call that sent it had waited. */
+async function lateResult(session: Session, jobId: string, wait = WAIT.usual, signal: AbortSignal): Promise<CallToolResult> {
+  const { requireVerified = false } = session.run;
+  try {
+    return answer(await withoutWallet(session).waitFor(jobId, { timeout: wait * 1_000, requireVerified, signal }), null, session.budget);
   } catch (error) {
     return failure(error);
   }
@@ -223,40 +257,46 @@ async function runJob(session: Session, { mcpReq }: ServerContext, job: JobInput
   const { payment } = client;
   const router = new ComputeRouter({ ...client, cancelOnAbort: true, ...(payment !== undefined && { payment: purchase.within(payment) }) });
   const report = progress(mcpReq);
+  let jobId: string | null = null;
   try {
     for await (const event of router.stream(job, { ...run, ...(tier !== undefined && { policy: tier }), signal: mcpReq.signal })) {
-      if (event.type === "job") purchase.accepted();
+      if (event.type === "job") {
+        purchase.accepted();
+        ({ jobId } = event);
+      }
       if (event.type !== "done") {
         await report(event);
         continue;
       }
       const { result } = event;
       purchase.completed({ fromCredit: result.credit !== null });
-      return shape.safeParse(result.result).success ? answer(result, purchase, budget) : failure(new ProtocolError(strange(result)));
+      return shape.safeParse(result.result).success ? answer(result, purchase.amount, budget) : failure(new ProtocolError(strange(result)));
     }
     throw new ProtocolError("the stream ended without a result");
   } catch (error) {
     purchase.failed(error);
-    return failure(error, purchase.amount > 0n ? doubt(error) : "");
+    return failure(error, purchase.amount > 0n ? doubt(error, jobId) : "");
   }
 }
 
 function strange({ jobId }: RouterResult): string {
-  return `the worker's output does not have the form of this job; \`verify_receipt\` and the coordinator have it as job ${jobId}`;
+  return `the worker's output does not have the form of this job; to get it all the same: ${askAgain(jobId)}`;
 }
 
-/** Two blocks of text, so that no text of the worker can look like ours: what is known about the job, and its result. */
-function answer({ output, result, receipt, verification, jobId }: RouterResult, purchase: Purchase, budget: Budget): CallToolResult {
+/** Two blocks of text, so that no text of the worker can look like ours: what is known about the job, and its result. `paid` is null if it is another call's. */
+function answer({ output, result, receipt, verification, jobId }: RouterResult, paid: bigint | null, budget: Budget): CallToolResult {
   const verdict = verification.ok ? "valid" : verification.reason;
+  const check = verdict === "valid" ? verdict : verdict === "no_result" ? "not checked, because the result is no longer stored" : `NOT valid (${verdict})`;
   const signer = receipt === null ? "" : `, worker ${shortKey(receipt.provider_pubkey)}`;
-  const charged = dollars(purchase.amount);
-  const facts = `Job ${jobId}: receipt ${verification.ok ? "valid" : `NOT valid (${verdict})`}${signer}, ${charged} charged. The next block is its result. ${NOTICE}`;
+  const charged = paid === null ? {} : { charged: dollars(paid) };
+  const price = charged.charged === undefined ? "" : `, ${charged.charged} charged`;
+  const facts = `Job ${jobId}: receipt ${check}${signer}${price}. The next block is its result. ${NOTICE}`;
   return {
     content: [
       { type: "text", text: facts },
       { type: "text", text: visible(typeof output === "string" ? output : JSON.stringify(output)) },
     ],
-    structuredContent: { notice: NOTICE, result, job_id: jobId, verified: verification.ok, verification: verdict, charged, ...spending(budget), receipt },
+    structuredContent: { notice: NOTICE, result, job_id: jobId, verified: verification.ok, verification: verdict, ...charged, ...spending(budget), receipt },
   };
 }
 
@@ -269,9 +309,12 @@ function failure(error: unknown, more = ""): CallToolResult {
 }
 
 /** What else is said of a call that failed and whose price counts, unless its error says it. */
-function doubt(error: unknown): string {
-  const isSaid = error instanceof JobTimeoutError || (error instanceof JobFailedError && !mayBeAccepted(error));
-  return isSaid ? "" : " The job may have been accepted and paid, and its price counts for the spending limit. The same call again would be another job.";
+function doubt(error: unknown, jobId: string | null): string {
+  if (error instanceof JobTimeoutError || (error instanceof JobFailedError && !mayBeAccepted(error))) return "";
+  if (error instanceof ReceiptError) return " Its price counts for the spending limit.";
+  return jobId === null
+    ? " The job may have been accepted and paid, and its price counts for the spending limit. The same call again would be another job."
+    : ` The coordinator has accepted the job, and its price counts for the spending limit. For its result: ${askAgain(jobId)}.`;
 }
 
 /** Sends each step of a job as a progress notification, if the client asked for that. It says how much text there is, never the text of the worker. */
@@ -311,7 +354,8 @@ function visible(text: string): string {
 /** An error as sentences for an agent. */
 function plainWords(error: unknown): string {
   if (error instanceof JobFailedError) return mayBeAccepted(error) ? jobWords(error) : `${jobWords(error)} ${moneyWords(error)}`;
-  if (error instanceof JobTimeoutError) return `${error.message}. The job continues and may still be charged. Its price counts for the spending limit.`;
+  if (error instanceof JobTimeoutError)
+    return `${error.message}. The job continues and may still be charged. Its price counts for the spending limit. For its result: ${askAgain(error.jobId)}.`;
   if (error instanceof PaymentRequiredError)
     return error.idempotencyKey === null
       ? `This coordinator asks for ${error.accepts[0]?.price ?? "a payment"}, and this server has no wallet. The user can start it with --payer.`
@@ -324,6 +368,11 @@ function plainWords(error: unknown): string {
   if (error instanceof ReceiptError) return `${error.message}. The result is not shown, because this server accepts valid receipts only.`;
   if (error instanceof InvalidOptionError || error instanceof ComputeRouterError) return `${error.message}.`;
   return error instanceof Error ? `${error.message}.` : "Something unexpected happened.";
+}
+
+/** How an agent gets the result of a job later. */
+function askAgain(jobId: string): string {
+  return `ask \`job\` with job_id ${jobId}`;
 }
 
 function jobWords(error: JobFailedError): string {
