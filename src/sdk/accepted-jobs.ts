@@ -38,7 +38,7 @@ export class Poll {
   readonly jobId: string;
   #status: JobStatus | null = null;
   #trouble: ComputeRouterError | undefined;
-  #settlement: Settlement = null;
+  #settlement: Settlement | undefined;
 
   constructor(jobId: string) {
     this.jobId = jobId;
@@ -58,8 +58,8 @@ export class Poll {
     }
   }
 
-  /** What the last answer said about the payment of the job. */
-  get settlement(): Settlement {
+  /** What the last answer said about the payment of the job; null if the job has ended without a settlement, undefined if no answer has said anything. */
+  get settlement(): Settlement | undefined {
     return this.#settlement;
   }
 
@@ -101,7 +101,8 @@ export class Poll {
     try {
       const { job, settlement } = await lookAt(connection, settings, this.jobId, limit, wait);
       this.#trouble = undefined;
-      this.#settlement = settlement;
+      // Before the end, an answer without a settlement only means that there is none yet.
+      if (settlement !== null || isTerminal(job.status)) this.#settlement = settlement;
       return job;
     } catch (error) {
       limit.signal.throwIfAborted();

@@ -95,6 +95,14 @@ export function settlementIn(headers: Headers): Settlement {
   return { charged: value.success === true, credit: isCredit(credit) ? credit : null };
 }
 
+/**
+ * What the settlement in a 201 still says after the job has failed, if nothing newer is known. Money that has moved does not move back, but it may be a credit
+ * now, with another balance. Money that had not moved may have moved since.
+ */
+export function movedBefore(settlement: Settlement): Settlement | undefined {
+  return settlement?.charged === true ? { charged: true, credit: null } : undefined;
+}
+
 function isCredit(value: unknown): value is Credit {
   return isJsonObject(value) && isAmount(value.amount) && typeof value.asset === "string" && isAmount(value.balance);
 }

@@ -45,7 +45,7 @@ export type FallbackResult<T = JobOutput> = {
 export type RunResult<T = JobOutput> = RouterResult<T> | FallbackResult<T>;
 
 /** The result of a job that has ended. Throws JobFailedError for a failed job, and ReceiptError if `requireVerified` is not met. */
-export function routerResult(job: Job, price: string | null, settlement: Settlement, requireVerified: boolean): RouterResult {
+export function routerResult(job: Job, price: string | null, settlement: Settlement | undefined, requireVerified: boolean): RouterResult {
   if (job.status === "failed") throw failureOf(job, settlement);
   const verification = verifyJob(job);
   if (requireVerified && !verification.ok) throw new ReceiptError(job.id, verification.reason);
@@ -80,16 +80,19 @@ export function fallbackResult(name: string, output: string | Record<string, unk
 }
 
 /** The SDK's error for a failed job [JB5]. Whether it was charged is what its `PAYMENT-RESPONSE` says, whatever its cause is [PY9]. */
-function failureOf(job: Job, settlement: Settlement): JobFailedError {
+function failureOf(job: Job, settlement: Settlement | undefined): JobFailedError {
   return Object.assign(errorOf(job), moneyOf(job, settlement));
 }
 
 /** The causes with which a job may end before it is known whether its money has moved [PY8, JB13]. */
 const UNSETTLED: readonly unknown[] = ["payment_failed", "cancelled"];
 
-/** What became of the money of a job that has ended. Without a settlement none has moved for a failed job, except that it may not be known yet. */
-export function moneyOf({ status, result }: Job, settlement: Settlement): { charged: boolean | null; credit: Credit | null } {
-  const isUnpaid = status === "failed" && !UNSETTLED.includes(result?.["error"]);
+/**
+ * What became of the money of a job that has ended. If the router says nothing of a settlement (null), none has moved for a failed job, except that it may not
+ * be known yet. If the router could not be asked (undefined), nothing is known.
+ */
+export function moneyOf({ status, result }: Job, settlement: Settlement | undefined): { charged: boolean | null; credit: Credit | null } {
+  const isUnpaid = settlement === null && status === "failed" && !UNSETTLED.includes(result?.["error"]);
   return { charged: settlement?.charged ?? (isUnpaid ? false : null), credit: settlement?.credit ?? null };
 }
 

@@ -10,7 +10,7 @@ import { commitBody, type JobInput } from "./job-input.ts";
 import { followJob, type JobEvent } from "./job-stream.ts";
 import { keepJob, keptToken } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
-import { isWithin, type Settlement } from "./payment.ts";
+import { isWithin, movedBefore, type Settlement } from "./payment.ts";
 import { moneyOf, routerResult, type RouterResult } from "./result.ts";
 import { type Limit, openLimit, untilAborted, within } from "./retry.ts";
 import type { RunPlan } from "./run-options.ts";
@@ -143,8 +143,11 @@ export class RouterRun {
   }
 
   #resultOf(job: Job): RouterResult {
-    const settlement = this.#poll?.settlement ?? this.#settlement;
-    this.#settings.usage.add(job, moneyOf(job, settlement));
+    const atEnd = this.#poll?.settlement;
+    const isUnknown = job.status === "failed" && atEnd === undefined;
+    const settlement = isUnknown ? movedBefore(this.#settlement) : (atEnd ?? this.#settlement);
+    // Until the router says whether the money of a failed job is a credit, its price counts as unclear.
+    this.#settings.usage.add(job, moneyOf(job, isUnknown ? undefined : settlement));
     return routerResult(job, this.#price, settlement, this.#plan.requireVerified);
   }
 

@@ -10,7 +10,7 @@ import {
   ProtocolError,
 } from "../../../src/sdk/index.ts";
 import { loseAnswer, rejection, reply, reset } from "./support/faults.ts";
-import { NETWORK, PAY_TO, RouterServer } from "./support/router-server.ts";
+import { type Fault, NETWORK, PAY_TO, RouterServer } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 
@@ -212,15 +212,20 @@ describe("what became of the money", () => {
   const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
   const CREDIT = { amount: "1000", asset: "eip155:10143/0x01", balance: "9000" };
 
-  /** A router that answers every job with this result and this settlement. */
-  function routerWith(result: object, settlement: object | null, status: "completed" | "failed" = "failed"): ComputeRouter {
+  /** A router that answers every job with this result and this settlement; `look` replaces its answers to polls. */
+  function routerWith(
+    result: object,
+    settlement: object | null,
+    status: "completed" | "failed" = "failed",
+    look?: () => Response | Promise<Response>,
+  ): ComputeRouter {
     const job = { id: ID, status, result, receipt: null, created_at: "2026-01-01T00:00:00.000Z", completed_at: null };
     const headers: Record<string, string> = settlement === null ? {} : { "payment-response": btoa(JSON.stringify(settlement)) };
     const answer = async (url: string): Promise<Response> => {
       if (url.includes("/v1/quote"))
         return Response.json({ price: "$0.001", network: "eip155:10143", policy_resolved: "CHEAP", endpoint: "/v1/jobs/commit/cheap", expires_at: null });
       if (url.includes("/commit/")) return Response.json({ job_id: ID }, { status: 201, headers });
-      if (!url.endsWith("/events")) return Response.json(job, { headers });
+      if (!url.endsWith("/events")) return look?.() ?? Response.json(job, { headers });
       return new Response(`event: done\nid: 1\ndata: ${JSON.stringify(job)}\n\n`, { headers: { "content-type": "text/event-stream" } });
     };
     return new ComputeRouter({ fetch: async (input) => answer(new Request(input).url) });
@@ -243,6 +248,39 @@ describe("what became of the money", () => {
       for await (const _ of router.stream(JOB));
     };
     expect(await rejection(last())).toMatchObject({ reason: cause, ...money });
+  });
+
+  it.each<[string, () => Response | Promise<Response>]>([
+    ["a 429", () => Response.json({ error: "rate_limited" }, { status: 429 })],
+    ["a 503", () => Response.json({ error: "overloaded" }, { status: 503 })],
+    ["a lost answer", () => Promise.reject(new TypeError("fetch failed"))],
+    ["no answer in time", () => new Promise(() => {})],
+  ])("[PY9] a stream does not say that nothing was charged if the payment of its failed job cannot be read: %s", async (_why, look) => {
+    const router = routerWith({ error: "worker_lost" }, null, "failed", look);
+    for (const job of [JOB, ID]) {
+      expect(await rejection(router.stream(job, { timeout: 500 }).result)).toMatchObject({ reason: "worker_lost", charged: null, credit: null });
+    }
+  });
+
+  it("[PY9] money that had moved with the 201 stays charged, and whether it is a credit is open until the router says so", async () => {
+    const router = await RouterServer.start({ gated: true, statuses: [], work: () => ({ error: "worker_lost" }) });
+    const pass: Fault = (response, _request, proceed) => proceed(response);
+    const says =
+      (settlement: object): Fault =>
+      (response, _request, proceed) =>
+        proceed(response.setHeader("payment-response", btoa(JSON.stringify(settlement))));
+    router.fail("POST /v1/jobs/commit", pass, says({ success: true, extensions: { credit: CREDIT } }));
+    router.fail("GET /v1/jobs/[^/]+/events", (response) => {
+      const [job] = [...router.jobs.values()];
+      response.writeHead(200, { "content-type": "text/event-stream" }).end(`id: 1\nevent: done\ndata: ${JSON.stringify(job?.end)}\n\n`);
+    });
+    router.fail("GET /v1/jobs", reply(503, { error: "overloaded" }), says({ success: true, extensions: { credit: CREDIT } }));
+    const client = router.client({ payment: payer().hook });
+    const error = await rejection(client.stream(JOB).result);
+    expect(error).toMatchObject({ reason: "worker_lost", charged: true, credit: null });
+    expect(client.usage()).toMatchObject({ failed: 1, spent: "$0.000", unclear: 1 });
+    expect(await rejection(client.waitFor(error.jobId))).toMatchObject({ charged: true, credit: CREDIT });
+    expect(client.usage()).toMatchObject({ failed: 1, spent: "$0.000", unclear: 0 });
   });
 
   it("[PY9] a result says that it was paid from a balance, and what is left of it", async () => {
