@@ -119,18 +119,26 @@ function broken(cause?: unknown): RouterConnectionError {
   return new RouterConnectionError("the event stream broke", { reason: cause === undefined ? "timeout" : "broken", cause });
 }
 
+/** The most that is read of the event stream of one job, in characters: it is kept for readers that begin later. No result has as much text. */
+const READ = 4 * MAX_BYTES;
+/** What each event counts beside its text. */
+const EVENT = 100;
+
 /**
  * Follows a job to its end. An accepted job survives an outage, so a broken stream is opened again after its last event as long as the limit allows. If the
- * router has no event stream (404) or no free one (503), the job is polled.
+ * router has no event stream (404) or no free one (503), or if a worker writes text without end, the job is polled.
  */
 export async function* followJob(connection: Connection, settings: ClientSettings, poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
   let lastId = "";
+  let read = 0;
   for (let failures = 0; ; failures++) {
     let trouble: unknown;
     try {
       for await (const { id, event } of wireEvents(connection, settings, poll.jobId, lastId, limit)) {
         lastId = id;
         failures = 0;
+        read += EVENT + (event.type === "delta" ? event.delta.length : 0);
+        if (read > READ) break;
         if (event.type === "status") poll.saw(event.status);
         yield event;
         if (event.type === "done") return;
@@ -142,6 +150,8 @@ export async function* followJob(connection: Connection, settings: ClientSetting
       if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
       trouble = error;
     }
+    // Too much text does not make the result of the job wrong.
+    if (read > READ) return yield* polled(connection, settings, poll, limit);
     await sleep(Math.max(askedPause(trouble), backoff(settings.retry.delay, failures)), limit);
   }
 }
@@ -166,11 +176,6 @@ export type JobStream = AsyncGenerator<JobEvent, void, undefined> & {
 
 type Events = AsyncGenerator<JobEvent, void, undefined>;
 
-/** The most that a stream keeps for readers that begin later, in characters. An honest router sends a part of it. */
-const KEPT = 4 * MAX_BYTES;
-/** What each event counts beside its text. */
-const EVENT = 100;
-
 /** The stream of a job. `waitFor` resolves to its result after the source was closed. */
 export function jobStream(source: Events, waitFor: (jobId: string) => Promise<RouterResult>): JobStream {
   const shared = new SharedStream(source, waitFor);
@@ -190,7 +195,6 @@ class SharedStream {
   /** The steps of the source that were asked for. */
   readonly #steps: Promise<IteratorResult<JobEvent, void>>[] = [];
   #readers = 0;
-  #kept = 0;
   #result: Promise<RouterResult> | undefined;
 
   constructor(source: Events, waitFor: (jobId: string) => Promise<RouterResult>) {
@@ -213,7 +217,7 @@ class SharedStream {
     this.#readers += 1;
     try {
       for (let at = 0; ; at++) {
-        const step = await (this.#steps[at] ??= this.#step());
+        const step = await (this.#steps[at] ??= this.#source.next());
         if (step.done === true) return;
         yield step.value;
       }
@@ -223,22 +227,17 @@ class SharedStream {
     }
   }
 
-  async #step(): Promise<IteratorResult<JobEvent, void>> {
-    const step = await this.#source.next();
-    if (step.done !== true) this.#kept += EVENT + (step.value.type === "delta" ? step.value.delta.length : 0);
-    if (this.#kept > KEPT) throw new ProtocolError("the router sent more events than a job can have", { reason: "too_long" });
-    return step;
-  }
-
   async *#texts(): AsyncGenerator<string, void, undefined> {
     let given = "";
     /** The text since a reset, while it is what was given before; null if the next piece is new. */
     let repeated: string | null = null;
     /** The number of the next piece. If a piece has another number, those before it are lost, and the rest comes with the result. */
     let next = 0;
+    let isRestarted = false;
     for await (const event of this.events()) {
       if (event.type === "reset") {
         next = 0;
+        isRestarted = true;
         repeated = given === "" ? null : "";
       }
       if (event.type === "delta" && event.seq === next) {
@@ -260,7 +259,8 @@ class SharedStream {
       if (event.type === "done") {
         const { output } = event.result;
         if (!isText(output)) throw new UnexpectedOutputError("a text", event.result);
-        if (!output.startsWith(given)) throw new UnexpectedOutputError("the text that was streamed, because another worker has finished the job", event.result);
+        const why = isRestarted ? ", because another worker has finished the job" : "";
+        if (!output.startsWith(given)) throw new UnexpectedOutputError(`the text that was streamed${why}`, event.result);
         if (output.length > given.length) yield output.slice(given.length);
         return;
       }

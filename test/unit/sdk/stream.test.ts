@@ -162,6 +162,18 @@ async function pieces(text: AsyncIterable<string>): Promise<string[]> {
   return given;
 }
 
+/** Pieces of a million characters without end. */
+const endlessText: Fault = (response) => {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  let seq = 0;
+  const more = (): void => {
+    if (response.destroyed) return;
+    const [id, event, data] = delta(seq++, "x".repeat(1_000_000));
+    response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`, more);
+  };
+  more();
+};
+
 const gone: [number, string, object] = [5, "reset", { attempt: 1 }];
 
 describe("the text of a stream, and its result", () => {
@@ -259,10 +271,27 @@ describe("the text of a stream, and its result", () => {
     expect(await rejection(pieces(stream.text))).toBeInstanceOf(ProtocolError);
   });
 
-  it("a router that sends events without end is a ProtocolError", async () => {
-    const router = await RouterServer.start(says("never"));
-    const flood = Array.from({ length: 20 }, (_, seq) => delta(seq, "x".repeat(1_000_000)));
-    router.fail(EVENTS, events(flood, "hang"));
-    expect(await rejection(router.client().stream(PROMPT).result)).toMatchObject({ name: "ProtocolError", reason: "too_long" });
+  it("[API6] a worker that writes text without end does not cost the result: the stream is left, and the job is polled", async () => {
+    const router = await RouterServer.start(says("hello"));
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    router.fail(EVENTS, (response, request, proceed) => {
+      response.on("close", resolve);
+      endlessText(response, request, proceed);
+    });
+    const stream = router.client().stream(PROMPT);
+    const text = rejection(pieces(stream.text));
+    expect(await stream.result).toMatchObject({ output: "hello", verified: true });
+    await closed;
+    const error = await text;
+    expect(error).toBeInstanceOf(UnexpectedOutputError);
+    expect(error.message).not.toContain("another worker");
+  });
+
+  it("[API6] a router that sends events without end, and whose job does not end, is a timeout that names the job", async () => {
+    const router = await RouterServer.start({ statuses: Array.from({ length: 1_000 }, () => "running" as const) });
+    router.fail(EVENTS, endlessText);
+    const { jobId } = await router.client().submit(PROMPT);
+    const error = await rejection(router.client().stream(jobId, { timeout: 1_000 }).result);
+    expect(error).toMatchObject({ name: "JobTimeoutError", jobId, message: expect.stringContaining(jobId) });
   });
 });
