@@ -62,16 +62,12 @@ export class RouterRun {
 
   /** The whole way of a job, within the plan's timeout. */
   async run(job: JobInput): Promise<RouterResult> {
-    return this.#toEnd(async (limit) => {
-      const committed = await this.#send(job, limit);
-      this.#cancelOnAbort(committed);
-      return this.#follow(committed.jobId, limit);
-    });
+    return this.#toEnd(async (limit) => this.#follow((await this.#send(job, limit)).jobId, limit));
   }
 
   /** The first half of the way: until the router has the job. */
   async submit(job: JobInput): Promise<Committed> {
-    return this.#within((limit) => this.#send(job, limit));
+    return this.#within((limit) => this.#send(job, limit)).finally(() => this.#release());
   }
 
   /** The second half, for a job that was submitted before. With `own` it is a job of this call, so an abort cancels it. */
@@ -85,8 +81,7 @@ export class RouterRun {
   async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
     const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
     try {
-      const { jobId, cancelToken } = typeof job === "string" ? { jobId: job, cancelToken: null } : await this.#send(job, limit);
-      this.#cancelOnAbort({ jobId, cancelToken });
+      const jobId = typeof job === "string" ? job : (await this.#send(job, limit)).jobId;
       yield { type: "job", jobId, price: this.#price };
       const poll = this.#pollOf(jobId);
       try {
@@ -117,6 +112,8 @@ export class RouterRun {
     const commit = new Commit(this.#connection, this.#settings, quote, { body, idempotencyKey, userToken, cancelOn: cancelOnAbort ? signal : undefined });
     this.#commit = commit;
     const committed = await commit.send(limit);
+    // Before the list of jobs, which may take its time: nobody else knows the job yet.
+    this.#cancelOnAbort(committed);
     this.#price = committed.price;
     this.#settlement = committed.settlement;
     const { jobId, cancelToken } = committed;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { InvalidOptionError, type JobList, type LocalJob, NotFoundError } from "../../../src/sdk/index.ts";
+import { type ComputeRouter, InvalidOptionError, type JobList, type LocalJob, NotFoundError } from "../../../src/sdk/index.ts";
 import { until } from "../../support/until.ts";
 import { hang, held, rejection, reply } from "./support/faults.ts";
 import { RouterServer, tokenOf } from "./support/router-server.ts";
@@ -71,6 +71,12 @@ describe("cancel", () => {
   });
 });
 
+/** The calls that commit one job. */
+const COMMITTING: [string, (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>][] = [
+  ["run", (client, signal) => client.run(CLASSIFY, { signal })],
+  ["submit", (client, signal) => client.submit(CLASSIFY, { signal })],
+];
+
 describe("an abort", () => {
   it.each([
     ["run", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.run(CLASSIFY, { signal })],
@@ -119,6 +125,18 @@ describe("an abort", () => {
     expect(router.jobs.size).toBe(0);
     release();
     await until("the commit", () => (router.jobs.size === 1 ? true : undefined));
+    await ended(router);
+  });
+
+  it.each(COMMITTING)("[JB13] of %s cancels its job while the list of jobs does not answer", async (_call, start) => {
+    const router = await RouterServer.start(SLOW);
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const jobList: JobList = { add: () => (resolve(), new Promise(() => {})), all: () => [] };
+    const abort = new AbortController();
+    const answer = rejection(start(router.client({ jobList }), abort.signal));
+    await asked;
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
     await ended(router);
   });
 
