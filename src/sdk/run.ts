@@ -79,9 +79,10 @@ export class RouterRun {
 
   /** The events of the whole way, or of the second half if `job` is an id. */
   async *stream(job: JobInput | string): AsyncGenerator<JobEvent, void, undefined> {
-    const { limit, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
+    const { limit, ended, release } = openLimit(this.#plan.timeout, untilAborted(this.#plan.signal), () => this.#timedOut());
     try {
-      const jobId = typeof job === "string" ? job : (await this.#send(job, limit)).jobId;
+      // A payment hook may ignore its signal, and a list of jobs has none.
+      const jobId = typeof job === "string" ? job : (await Promise.race([this.#send(job, limit), ended])).jobId;
       yield { type: "job", jobId, price: this.#price };
       const poll = this.#pollOf(jobId);
       try {

@@ -75,6 +75,7 @@ describe("cancel", () => {
 const COMMITTING: [string, (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>][] = [
   ["run", (client, signal) => client.run(CLASSIFY, { signal })],
   ["submit", (client, signal) => client.submit(CLASSIFY, { signal })],
+  ["stream", (client, signal) => client.stream(CLASSIFY, { signal }).result],
 ];
 
 describe("an abort", () => {
@@ -113,12 +114,12 @@ describe("an abort", () => {
     expect(deletes(other)).toEqual([]);
   });
 
-  it("[JB13] while the commit is under way cancels the job as soon as its token is there", async () => {
+  it.each(COMMITTING)("[JB13] of %s while the commit is under way cancels the job as soon as its token is there", async (_call, start) => {
     const router = await RouterServer.start(SLOW);
     const abort = new AbortController();
     const { fault, arrived, release } = held();
     router.fail("POST /v1/jobs/commit", fault);
-    const answer = rejection(router.client().submit(CLASSIFY, { signal: abort.signal }));
+    const answer = rejection(start(router.client(), abort.signal));
     await arrived;
     abort.abort("enough");
     expect(await answer).toBe("enough");

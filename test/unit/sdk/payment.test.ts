@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { inDollars } from "../../../src/sdk/payment.ts";
 import {
+  type CommitOptions,
   ComputeRouter,
   type PaymentAttempt,
   type PaymentChallenge,
@@ -137,15 +138,31 @@ describe("payment", () => {
     expect(router.charged).toEqual([]);
   });
 
-  it("a hook that hangs is ended by the timeout, and its signal is aborted", async () => {
-    const router = await RouterServer.start({ gated: true });
+  it.each<[string, (client: ComputeRouter, options: CommitOptions) => Promise<unknown>]>([
+    ["run", (client, options) => client.run(CLASSIFY, options)],
+    ["submit", (client, options) => client.submit(CLASSIFY, options)],
+    ["stream", (client, options) => client.stream(CLASSIFY, options).result],
+  ])("a hook that hangs is ended by the timeout of %s and by its signal, and its own signal is aborted", async (_call, start) => {
+    const abort = new AbortController();
+    let onAsked = (): void => {};
     let signal: AbortSignal | undefined;
-    const payment: PaymentHook = (_required, attempt) => {
-      signal = attempt.signal;
-      return new Promise(() => {});
-    };
-    const error = await rejection(router.client({ payment }).run(CLASSIFY, { timeout: 100, idempotencyKey: "mine" }));
+    const client = new ComputeRouter({
+      // Without a network, the hook is asked long before the timeout, however busy the machine is.
+      fetch: async (input) =>
+        new Request(input).url.includes("/v1/quote")
+          ? Response.json({ price: "$0.001", network: NETWORK, policy_resolved: "CHEAP", endpoint: "/v1/jobs/commit/cheap", expires_at: null })
+          : Response.json({ error: "pay", accepts: [{ scheme: "exact", price: "$0.001", network: NETWORK, payTo: PAY_TO }] }, { status: 402 }),
+      payment: (_required, attempt) => {
+        signal = attempt.signal;
+        onAsked();
+        return new Promise(() => {});
+      },
+    });
+    const error = await rejection(start(client, { timeout: 100, idempotencyKey: "mine" }));
     expect(error).toMatchObject({ code: "connection_failed", reason: "timeout", idempotencyKey: "mine" });
+    expect(signal?.aborted).toBe(true);
+    onAsked = () => abort.abort("enough");
+    expect(await rejection(start(client, { signal: abort.signal }))).toBe("enough");
     expect(signal?.aborted).toBe(true);
   });
 
