@@ -72,8 +72,8 @@ function lengthOfHead(bytes: Buffer, known: number): number | null {
 
 /** The bytes of the body that follows a head; null if that is not certain. */
 function bodyOf(head: string): number | null {
-  // A tunnel has no end, and a head that begins with an empty line is none.
-  if (/^(?:[\r\n]|connect[ \t])/i.test(head)) return null;
+  // A tunnel has no end, and a head that begins with an empty line is none. KJ ends a line of a head at a CR alone too, and joins a line that begins with a space.
+  if (/^(?:[\r\n]|connect[ \t])|\r(?!\n)|\n[ \t]|\0/i.test(head)) return null;
   const members = head.match(BODY) ?? [];
   if (members.length === 0) return 0;
   const [, length] = LENGTH.exec(head) ?? [];

@@ -46,6 +46,8 @@ describe("the head of an upgrade", () => {
     ["of a length that is no plain number", post("abc", "Content-Length: +3")],
     ["of a length with a space before the colon", post("abc", "Content-Length : 3")],
     ["of a folded length", post("abc", "Content-Length:\r\n 3")],
+    ["whose length stands behind a CR alone", post("abc", "X: a\rContent-Length: 3")],
+    ["behind a line that is joined to the one before", post("", "X: a\r\n b")],
   ])("does not count after a body %s, because nobody knows for certain where it ends", (_, request) => {
     expect(found(request + UPGRADE)).toBeNull();
   });
