@@ -10,7 +10,7 @@ const bundle = join(stateDir, "..", `${program}-${port}.js`);
 writeFileSync(bundle, await bundled(join(import.meta.dirname, "workerd", `${program}-main.ts`), { serves: true, watches: false }));
 const settings = Object.fromEntries(SETTING_NAMES.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name] ?? ""]])));
 const coordinator = await startCoordinator({
-  ...{ instance: "evm", port: Number(port), stateDir, settings, serves: true, bundle },
+  ...{ instance: "evm", port: Number(port), stateDir, settings, serves: true, guardsFrames: false, bundle },
   onLine: (line) => console.error(line),
 });
 console.log("ready");
