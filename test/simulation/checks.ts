@@ -59,8 +59,8 @@ export class Checks {
   #endsBefore = 0;
   /** Whether the job of this event was not there before it. */
   #isNew = false;
-  /** Jobs whose worker was claimed earlier and kept while their payment was settled. */
-  readonly #keptBefore = new Map<string, string>();
+  /** Jobs whose worker was claimed earlier while their payment was settled. */
+  readonly #claimedBefore = new Map<string, string>();
   /** The lease that this event must leave alone, and the one that it must have cancelled if it ends the job. */
   #other: { jobId: string; phase: LiveJob["phase"]; connId: string; attempt: number } | null = null;
   /** Per job its latest lease: its number, when it was first seen, and when it was last seen. */
@@ -83,8 +83,8 @@ export class Checks {
     this.#wasKnown = !("connId" in event) || event.type === "register" || state.keyByConn.has(event.connId);
     this.#endsBefore = state.jobs.size;
     this.#isNew = event.type === "submit" && !state.jobs.has(event.job.id);
-    this.#keptBefore.clear();
-    for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.hold !== null) this.#keptBefore.set(id, phase.hold.connId);
+    this.#claimedBefore.clear();
+    for (const { id, phase } of state.jobs.values()) if (phase.kind === "settling" && phase.claimed !== null) this.#claimedBefore.set(id, phase.claimed.connId);
     if ((event.type === "ack" || event.type === "progress") && this.#wasKnown) {
       const job = state.jobs.get(event.jobId);
       if (job?.phase.kind === "leased" && job.phase.connId === event.connId && job.phase.lease.attempt === event.attempt) this.#touch(job, now);
@@ -150,9 +150,9 @@ export class Checks {
       if (job.holders.length > job.attempts + LIMITS.startedRejections) broken("WS9", `${job.id} was held by ${job.holders.length} workers`);
       const remembered = Math.max(job.tried.size, job.struck.size) - LIMITS.attempts;
       if (remembered > LIMITS.keysPerJob || job.denials.length > 4) broken("LM1", `${job.id} remembers ${job.tried.size} keys, ${job.denials.length} denials`);
-      const hold = job.phase.kind === "settling" ? job.phase.hold : null;
-      const worker = hold === null ? undefined : state.workers.get(hold.key);
-      if (hold === null || worker === undefined || this.#keptBefore.get(job.id) === hold.connId) continue;
+      const claimed = job.phase.kind === "settling" ? job.phase.claimed : null;
+      const worker = claimed === null ? undefined : state.workers.get(claimed.key);
+      if (claimed === null || worker === undefined || this.#claimedBefore.get(job.id) === claimed.connId) continue;
       this.#checkSuits(state, job, worker, now);
       this.#checkClaim(state, event, job, worker, rows, now);
     }
@@ -267,7 +267,7 @@ export class Checks {
     this.#touched.set(job.id, { key: worker.key, at: now, moment: now });
     this.#checkSuits(state, job, worker, now);
     // The claim came earlier where a payment had to be settled first.
-    if (this.#keptBefore.get(job.id) !== effect.connId) this.#checkClaim(state, event, job, worker, rows, now);
+    if (this.#claimedBefore.get(job.id) !== effect.connId) this.#checkClaim(state, event, job, worker, rows, now);
   }
 
   #checkSuits(state: DispatchState, job: LiveJob, worker: Worker, now: number): void {
@@ -494,7 +494,7 @@ export class Checks {
       const { phase } = job;
       if (now > job.totalDue + late) broken("I13", `${job.id} lives ${now - job.totalDue} ms after its total deadline`);
       if (phase.kind === "waiting") {
-        // A hub that slept while a worker was kept for it wakes up past its window.
+        // A hub that slept while a worker was claimed for it wakes up past its window.
         if (now > Math.max(phase.claimDue, job.payment === null ? 0 : this.#world.hub.bootedAt) + late)
           broken("I13", `${job.id} waits ${now - phase.claimDue} ms after its window`);
         // A worker may keep a job beyond its window and then reject it, but only one that was given it within the window.

@@ -80,8 +80,8 @@ function checkWorkers(state: DispatchState): void {
     if (state.keyByConn.get(worker.connId) !== key) broken("index", `keyByConn misses ${key}`);
     if (jobId !== null) {
       const phase = state.jobs.get(jobId)?.phase;
-      if (phase?.kind === "settling" && phase.hold?.key === key && phase.hold.connId === worker.connId) {
-        if (state.leases.has(key)) broken("I1", `${key} is kept for ${jobId} and holds ${state.leases.get(key)}`);
+      if (phase?.kind === "settling" && phase.claimed?.key === key && phase.claimed.connId === worker.connId) {
+        if (state.leases.has(key)) broken("I1", `${key} is claimed for ${jobId} and has a lease of ${state.leases.get(key)}`);
       } else if (phase?.kind !== "leased") broken("I1", `${key} is busy with ${jobId}, which is ${phase?.kind ?? "not live"}`);
       else if (phase.lease.key !== key || phase.connId !== worker.connId)
         broken("I1", `${key} is busy with ${jobId}, leased to ${phase.lease.key} on ${phase.connId}`);
@@ -235,21 +235,21 @@ function checkJobs(state: DispatchState): void {
 function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): void {
   if (phase.kind !== "settling") return;
   const kind = state.ledger.payments.get(payment ?? "")?.phase.kind;
-  if (phase.hold === null) {
+  if (phase.claimed === null) {
     const isPaused = kind === "held" && state.ledger.timers.has(payment ?? "");
     if (kind !== "settling" && kind !== "unknown" && !isPaused) broken("PY7", `${id} settles without a worker, and its payment is ${kind}`);
     return;
   }
-  const worker = state.workers.get(phase.hold.key);
-  if (worker?.jobId !== id || worker.connId !== phase.hold.connId) broken("I12", `${id} keeps ${phase.hold.key} on a dead socket`);
+  const worker = state.workers.get(phase.claimed.key);
+  if (worker?.jobId !== id || worker.connId !== phase.claimed.connId) broken("I12", `${id} has claimed ${phase.claimed.key} on a dead socket`);
   if (kind !== "settling" && !(kind === "held" && state.ledger.settleQueue.has(payment ?? "")))
-    broken("PY7", `${id} keeps a worker, and its payment is ${kind}`);
+    broken("PY7", `${id} has a claimed worker, and its payment is ${kind}`);
 }
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
   const { payments, inFlight, entrusted, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
-  const held = new Map<string, Set<string>>();
+  const unsettled = new Map<string, Set<string>>();
   const credits = new Map<string, Set<string>>();
   let timed = 0;
   let settling = 0;
@@ -268,22 +268,22 @@ function checkLedger(state: DispatchState): void {
     if (phase.kind === "held") {
       const job = state.jobs.get(jobId);
       if (job?.payment !== key) broken("ledger", `${key} is held for ${jobId}, which does not know of it`);
-      if ((phase.retryDue !== undefined) !== (job.phase.kind === "settling" && job.phase.hold === null))
+      if ((phase.retryDue !== undefined) !== (job.phase.kind === "settling" && job.phase.claimed === null))
         broken("ledger", `${key} is held until ${phase.retryDue}, and ${jobId} is ${job.phase.kind}`);
-      const kept = job.phase.kind === "settling" && job.phase.hold !== null;
-      if (settleQueue.has(key) !== kept)
+      const isClaimed = job.phase.kind === "settling" && job.phase.claimed !== null;
+      if (settleQueue.has(key) !== isClaimed)
         broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
     }
     if (credit !== undefined) credits.set(payer ?? key, (credits.get(payer ?? key) ?? new Set()).add(key));
     if (payer === null) continue;
     if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt))
-      held.set(payer, (held.get(payer) ?? new Set()).add(key));
+      unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
   if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");
   if (settleQueue.size > 0 && inFlight.size < state.settings.settlements) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
   for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
-  checkSame(unsettledByPayer, held, "unsettledByPayer");
+  checkSame(unsettledByPayer, unsettled, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");
 }
 
@@ -303,7 +303,7 @@ function checkFirst(pool: Pool, order: number, seq: number, name: string): void 
 function dueOf({ phase, totalDue }: LiveJob): number {
   if (phase.kind === "waiting") return Math.min(phase.claimDue, totalDue);
   if (phase.kind === "orphaned") return Math.min(phase.graceDue, totalDue);
-  if (phase.kind === "settling") return phase.hold === null ? totalDue : Math.min(phase.holdDue, totalDue);
+  if (phase.kind === "settling") return phase.claimed === null ? totalDue : Math.min(phase.releaseDue, totalDue);
   return Math.min(phase.ackDue ?? totalDue, phase.executeDue, totalDue);
 }
 

@@ -181,7 +181,7 @@ export class Market {
     };
     for (const { phase } of state.jobs.values()) {
       if (phase.kind === "leased" || phase.kind === "orphaned") note(phase.lease.network, phase.lease.key);
-      if (phase.kind === "settling" && phase.hold !== null) note(phase.hold.network, phase.hold.key);
+      if (phase.kind === "settling" && phase.claimed !== null) note(phase.claimed.network, phase.claimed.key);
     }
     for (const network of state.networks.values()) {
       const keys = [...(atWork.get(network.name) ?? [])].toSorted().join();

@@ -62,8 +62,8 @@ const LATE = 3_000;
  * - M1 a payment has at most one live or completed job; another only after the one before has failed, by its credit
  * - M2 money that moved has a row that says so, or will ask: settled with a live job, spent with a completed one, else a credit, or listed for the operator
  * - M3 no job of a paid request is leased before its payment is settled, or a credit of the same payer that covers it is spent
- * - M4 no settle call without a worker that is kept for it, unless an earlier call ended unknown; never after settled or void
- * - M5 the hub makes at most as many settle calls at once as it may · M6 no worker is kept for longer than 20 s after its settlement has begun
+ * - M4 no settle call without a worker that is claimed for it, unless an earlier call ended unknown; never after settled or void
+ * - M5 the hub makes at most as many settle calls at once as it may · M6 no worker is claimed for longer than 20 s after its settlement has begun
  * - M7 per payer no more than 4 held payments by a submit, and never more than 32 that are not settled
  * - M8 a request that was refused has no job and no payment · M9 nothing is reserved, held or settling for longer than it may be
  * - M10 `already used` is a settlement only after an answer was lost, and then a few times a day; a refusal without doubt is final, no answer is no
@@ -107,7 +107,7 @@ export class Money {
   readonly #begunJobs = new Set<string>();
   readonly #streamed = new Set<string>();
   readonly #terms = new Map<string, { digest: string; binding: string }>();
-  readonly #holds = new Map<string, { jobId: string; due: number; since: number }>();
+  readonly #claims = new Map<string, { jobId: string; due: number; since: number }>();
   readonly #since = new Map<string, { kind: string; at: number }>();
   /** When the time of a job began anew, because its payment was unknown for a while [PY8]. */
   readonly #renewed = new Map<string, number>();
@@ -265,22 +265,22 @@ export class Money {
     if (event.type === "settled") this.#checkAnswer(state, event, rows, now);
     this.#checkCaps(state, event, now);
     for (const { id, phase, payment } of state.jobs.values()) {
-      if (phase.kind !== "settling" || phase.hold !== null) continue;
+      if (phase.kind !== "settling" || phase.claimed !== null) continue;
       const over = now - (state.ledger.payments.get(payment ?? "")?.expiresAt ?? now);
       // Two calls before its own may each have taken all their time.
       if (over > 60_000 + late) broken("M9", `${id} is not known to be paid ${over} ms after its payment expired`);
     }
     for (const worker of state.workers.values()) {
       const phase = state.jobs.get(worker.jobId ?? "")?.phase;
-      if (phase?.kind !== "settling" || phase.hold?.connId !== worker.connId) {
-        this.#holds.delete(worker.key);
+      if (phase?.kind !== "settling" || phase.claimed?.connId !== worker.connId) {
+        this.#claims.delete(worker.key);
         continue;
       }
-      const before = this.#holds.get(worker.key);
+      const before = this.#claims.get(worker.key);
       const hasBegun = state.ledger.payments.get(state.jobs.get(worker.jobId ?? "")?.payment ?? "")?.phase.kind === "settling";
-      if (before?.jobId !== worker.jobId || before?.due !== phase.holdDue || !hasBegun)
-        this.#holds.set(worker.key, { jobId: worker.jobId ?? "", due: phase.holdDue, since: now });
-      else if (now > before.since + TIMING.hold + late) broken("M6", `${worker.key} is kept for ${worker.jobId} for ${now - before.since} ms`);
+      if (before?.jobId !== worker.jobId || before?.due !== phase.releaseDue || !hasBegun)
+        this.#claims.set(worker.key, { jobId: worker.jobId ?? "", due: phase.releaseDue, since: now });
+      else if (now > before.since + TIMING.hold + late) broken("M6", `${worker.key} is claimed for ${worker.jobId} for ${now - before.since} ms`);
     }
     for (const [key, { kind, at }] of this.#since) {
       if (kind === "reserved" && now > at + TIMING.reservation + late) broken("M9", `${key} is reserved for ${now - at} ms`);
@@ -332,8 +332,8 @@ export class Money {
       if (event.type === "time" && payment.expiresAt <= now && job !== undefined) broken("M9", `${key} has expired and ${job.id} still waits for it`);
       return;
     }
-    const hold = job?.phase.kind === "settling" ? job.phase.hold : null;
-    if (hold === null || state.workers.get(hold.key)?.jobId !== job?.id) broken("M4", `${key} is settled without a worker for ${payment.jobId}`);
+    const claimed = job?.phase.kind === "settling" ? job.phase.claimed : null;
+    if (claimed === null || state.workers.get(claimed.key)?.jobId !== job?.id) broken("M4", `${key} is settled without a worker for ${payment.jobId}`);
   }
 
   #checkAssign(state: DispatchState, jobId: string): void {
@@ -454,7 +454,7 @@ export class Money {
 
   /** The memory is gone, and with it the answers of the calls under way: whatever was to be settled is in doubt. */
   forgotten(): void {
-    this.#holds.clear();
+    this.#claims.clear();
     this.#steps.clear();
     for (const row of this.#rows()) {
       const { key, phase } = row;
@@ -467,7 +467,7 @@ export class Money {
     }
   }
 
-  /** A worker that was kept when the memory went is let go: its job has until now, and one more hold. */
+  /** A worker that was claimed when the memory went is released: its job has until now, and one more claim window. */
   booted(now: number): void {
     for (const since of this.#since.values()) if (since.kind === "held") since.at = Math.max(since.at, now - TIMING.claimWindow);
   }

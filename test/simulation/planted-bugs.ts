@@ -117,7 +117,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ),
   one("JB4", "attempts have no end", "lifecycle.ts", "job.attempts >= LIMITS.attempts", "job.attempts >= 99"),
   one("WS9", "a rejected job keeps its attempt", "lifecycle.ts", "  job.attempts--;\n", ""),
-  one("WS9", "who rejected a job held it", "lifecycle.ts", "  if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);\n", ""),
+  one("WS9", "who rejected a job held it", "lifecycle.ts", "  if (!lease.acked) job.holders = job.holders.filter((holder) => holder !== lease);\n", ""),
   one("JB4", "a lost socket keeps its lease for ever", "state.ts", "return Math.min(job.phase.graceDue, job.totalDue)", "return job.totalDue"),
   one("JB4", "a lost socket orphans nothing", "reduce.ts", "      return orphan(state, worker, ctx);\n", "      return;\n"),
   one(
@@ -128,7 +128,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "graceDue: ctx.now + TIMING.grace };\n",
   ),
   one("WS7", "late events of a replaced socket count", "workers.ts", "  state.keyByConn.delete(worker.connId);\n", ""),
-  one("WS12", "strangers may complete", "completion.ts", "if (!job.holders.some((held) => held.key === worker.key))", "if (false)"),
+  one("WS12", "strangers may complete", "completion.ts", "if (!job.holders.some((holder) => holder.key === worker.key))", "if (false)"),
   one(
     "JB6",
     "an old bad result ends the present attempt",
@@ -278,7 +278,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY8",
     "a question that was not taken keeps the worker",
     "settlement.ts",
-    '  movePayment(state, payment, { kind: "held", retryDue }, ctx);\n  unhold(state, job, ctx);\n',
+    '  movePayment(state, payment, { kind: "held", retryDue }, ctx);\n  releaseWorker(state, job, ctx);\n',
     '  movePayment(state, payment, { kind: "held", retryDue }, ctx);\n',
   ),
   one(
@@ -322,7 +322,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'else if (payment.phase.kind === "settling") giveUp(state, payment, ctx);',
     'else if (payment.phase.kind === "settling") timers.remove(first.id);',
   ),
-  one("PY8", "an unknown outcome keeps the worker", "settlement.ts", "  unhold(state, job, ctx);\n  keepUntilKnown", "  keepUntilKnown"),
+  one("PY8", "an unknown outcome keeps the worker", "settlement.ts", "  releaseWorker(state, job, ctx);\n  keepUntilKnown", "  keepUntilKnown"),
   one("PY8", "the total time runs on while nobody knows", "settlement.ts", "  job.totalDue = Math.max(job.totalDue, payment.expiresAt);\n", ""),
   one("PY8", "the total time does not begin anew", "settlement.ts", "  if (payment.doubts > 0) job.totalDue = ctx.now + TIMING.total;\n", ""),
   one(
@@ -423,12 +423,12 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "worker.tier === event.tier) return;",
     "worker.tier === event.tier || (worker.jobId !== null && !state.leases.has(worker.key))) return;",
   ),
-  one("PY7", "a worker is kept without end", "payment-moves.ts", "holdDue = ctx.now + TIMING.hold", "holdDue = ctx.now + TIMING.total"),
+  one("PY7", "a worker is kept without end", "payment-moves.ts", "releaseDue = ctx.now + TIMING.hold", "releaseDue = ctx.now + TIMING.total"),
   one(
     "PY7",
     "a worker that is gone is kept",
     "lifecycle.ts",
-    '  if (job?.phase.kind === "settling") return endHold(state, job, ctx);\n  if (job === undefined',
+    '  if (job?.phase.kind === "settling") return endClaim(state, job, ctx);\n  if (job === undefined',
     "  if (job === undefined",
   ),
   one(

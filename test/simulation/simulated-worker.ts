@@ -216,7 +216,7 @@ export class SimulatedWorker {
       if (!socket.hubOpen) return this.closed(socket, 4008);
       // Often the platform answers its heartbeats, and the hub is not told.
       if (this.socket === socket && random.chance(0.3)) this.#send({ type: "heartbeat" });
-      for (const run of socket.held.splice(0)) run();
+      for (const run of socket.delayed.splice(0)) run();
     });
   }
 

@@ -29,7 +29,7 @@ export class Socket {
   /** From then on the worker neither reads nor sends. */
   silentAt = Infinity;
   /** What a silent worker will read and send when it wakes up. */
-  held: (() => void)[] = [];
+  delayed: (() => void)[] = [];
   heardAt: number;
   /** When the last frame on the way arrives, per direction. */
   upAt = 0;

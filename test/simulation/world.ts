@@ -192,7 +192,7 @@ export class World {
   up(socket: Socket, frame: UpFrame): void {
     const { agenda, random, plan } = this;
     if (socket.silentAt <= agenda.now) {
-      socket.held.push(() => this.up(socket, frame));
+      socket.delayed.push(() => this.up(socket, frame));
       return;
     }
     socket.upAt = Math.max(socket.upAt, agenda.now + random.between(1, plan.latency));
@@ -233,7 +233,7 @@ export class World {
     socket.downAt = Math.max(socket.downAt, agenda.now + random.between(1, plan.latency));
     agenda.at(socket.downAt, () => {
       if (agenda.now >= socket.brokenAt || !socket.workerOpen) return;
-      if (agenda.now >= socket.silentAt) socket.held.push(run);
+      if (agenda.now >= socket.silentAt) socket.delayed.push(run);
       else run();
     });
   }

@@ -1,7 +1,7 @@
 // Claims: matches waiting jobs with idle workers, in order, and leases a job to its worker. On a job's way: after store, claim → settle → assign.
 import { TIMING } from "../../protocol/times.ts";
 import { type ReduceContext, save } from "./events.ts";
-import { hold, owedPayment } from "./payment-moves.ts";
+import { owedPayment, settleFirst } from "./payment-moves.ts";
 import type { OrderedPool, PoolName } from "./pools.ts";
 import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
 import { type DispatchState, executionTime, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
@@ -235,24 +235,24 @@ function claim(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceCo
   indexWorker(state, worker);
   const payment = owedPayment(state, job);
   if (payment === undefined) lease(state, job, worker, ctx);
-  else hold(state, job, worker, payment, ctx);
+  else settleFirst(state, job, worker, payment, ctx);
 }
 
 /** Leases a job to the worker that was chosen for it, and sends the assignment. */
 export function lease(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   job.attempts++;
-  const held: Lease = { key: worker.key, attempt: job.attempts, acked: false };
+  const granted: Lease = { key: worker.key, attempt: job.attempts, acked: false };
   if (countsForNetwork(job, worker)) {
-    held.network = worker.network;
+    granted.network = worker.network;
     beginWork(state, worker.network, worker.key, ctx.now);
   }
-  job.holders.push(held);
+  job.holders.push(granted);
   if (!worker.acks) {
     job.started = true;
-    held.begun = true;
+    granted.begun = true;
   }
   const ackDue = worker.acks ? ctx.now + TIMING.ack : null;
-  job.phase = { kind: "leased", lease: held, connId: worker.connId, ackDue, executeDue: ctx.now + executionTime(job) };
+  job.phase = { kind: "leased", lease: granted, connId: worker.connId, ackDue, executeDue: ctx.now + executionTime(job) };
   state.leases.set(worker.key, job.id);
   setTimer(state, job);
   save(job, ctx);

@@ -21,7 +21,7 @@ export function complete(state: DispatchState, worker: Worker, event: Completion
 }
 
 function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Completion, ctx: ReduceContext): void {
-  if (!job.holders.some((held) => held.key === worker.key)) {
+  if (!job.holders.some((holder) => holder.key === worker.key)) {
     answer(event, { status: "rejected", error: "not_assigned" }, ctx);
     return strike(state, worker, job, ctx);
   }
@@ -74,7 +74,7 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
 function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
   if (state.settings.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
   // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
-  if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((held) => held.key === worker.key)) return;
+  if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((holder) => holder.key === worker.key)) return;
   job.struck.add(worker.key);
   save(job, ctx);
   const record = { ...worker.record };

@@ -14,12 +14,12 @@ import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker
 /** Causes of an end after which a worker is one failure nearer to its rest. */
 const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
-/** Releases the worker that a settling job keeps; the job goes on settling without it. */
-export function unhold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  if (job.phase.kind !== "settling" || job.phase.hold === null) return;
-  const { key, connId, network } = job.phase.hold;
+/** Releases the worker that was claimed for a settling job; the job goes on settling without it. */
+export function releaseWorker(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  if (job.phase.kind !== "settling" || job.phase.claimed === null) return;
+  const { key, connId, network } = job.phase.claimed;
   endWork(state, network, key);
-  job.phase = { ...job.phase, hold: null };
+  job.phase = { ...job.phase, claimed: null };
   setTimer(state, job);
   const worker = state.workers.get(key);
   if (worker === undefined || worker.connId !== connId || worker.jobId !== job.id) return;
@@ -29,10 +29,10 @@ export function unhold(state: DispatchState, job: LiveJob, ctx: ReduceContext): 
   offerWorker(state, worker, ctx);
 }
 
-/** Ends the time for which a worker is kept: the job goes on without it [PY7]. */
-export function endHold(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+/** Ends the claim of a worker whose job is not settled yet: the job goes on without it [PY7]. */
+export function endClaim(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   const payment = owedPayment(state, job);
-  unhold(state, job, ctx);
+  releaseWorker(state, job, ctx);
   if (payment === undefined) return;
   // The settlement has not begun, so no money has moved and the job waits like any other.
   state.ledger.settleQueue.delete(payment.key);
@@ -79,7 +79,7 @@ export function requeue(
   message: string | null = null,
 ): void {
   // The job was never assigned, so nothing was lost with the worker.
-  if (job.phase.kind === "settling") return endHold(state, job, ctx);
+  if (job.phase.kind === "settling") return endClaim(state, job, ctx);
   blame(state, job, cause, ctx);
   const worker = endLease(state, job, cancelReason, ctx);
   job.cause = cause;
@@ -92,7 +92,7 @@ export function requeue(
 
 /** Undoes a lease of a worker that gave the job back. Without an acknowledgement it did not hold the job: no result of it may end a later attempt [WS9, WS12]. */
 function undoLease(job: LiveJob, lease: Lease): void {
-  if (!lease.acked) job.holders = job.holders.filter((held) => held !== lease);
+  if (!lease.acked) job.holders = job.holders.filter((holder) => holder !== lease);
   job.attempts--;
 }
 
@@ -160,7 +160,7 @@ function noteTried(job: LiveJob, key: string): void {
   job.tried.delete(key);
   job.tried.add(key);
   if (job.tried.size <= LIMITS.keysPerJob) return;
-  for (const other of job.tried) if (!job.holders.some((held) => held.key === other)) return void job.tried.delete(other);
+  for (const other of job.tried) if (!job.holders.some((holder) => holder.key === other)) return void job.tried.delete(other);
 }
 
 /** True if the words of the workers that denied this job are enough to end it. */
@@ -176,7 +176,7 @@ function isConfirmed({ denials }: LiveJob, byProven = false): boolean {
   return denials.some((one) => denials.some((other) => one.network !== other.network && (!byProven || one.proven || other.proven)));
 }
 
-/** Ends a job for good. The worker that holds it is told to stop if `cancelReason` is given. */
+/** Ends a job for good. The worker that has it is told to stop if `cancelReason` is given. */
 export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, cancelReason: string | null, ctx: ReduceContext): void {
   const worker = endLease(state, job, cancelReason, ctx, false);
   if (job.phase.kind === "waiting") dequeue(state, job);
@@ -193,7 +193,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceCo
   const own = state.privateJobs.get(job.userId);
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
-  const holders = [...new Set(job.holders.map((held) => held.key))];
+  const holders = [...new Set(job.holders.map((holder) => holder.key))];
   const paymentRef = closePaymentOf(state, job, outcome, ctx);
   const { rev, attempts } = job;
   const started = job.started || outcome.status === "completed";
@@ -219,7 +219,7 @@ export function endDamaged(jobIds: readonly string[], ctx: ReduceContext): void 
 function endLease(state: DispatchState, job: LiveJob, cancelReason: string | null, ctx: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
-    unhold(state, job, ctx);
+    releaseWorker(state, job, ctx);
     return undefined;
   }
   const { lease } = job.phase;
@@ -249,7 +249,7 @@ function countFailure(state: DispatchState, worker: Worker, ctx: ReduceContext):
   offerWorker(state, worker, ctx);
 }
 
-/** Closes the socket of a draining worker as soon as it holds no job [WS11]. */
+/** Closes the socket of a draining worker as soon as it has no job [WS11]. */
 export function leaveIfDrained(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!worker.draining || worker.jobId !== null || state.workers.get(worker.key) !== worker) return;
   ctx.sends.push({ type: "drained", connId: worker.connId });
@@ -265,7 +265,7 @@ export function closeWorker(state: DispatchState, worker: Worker, code: number, 
 /** Handles the loss of a socket: the lease stays for the grace time, because the worker may come back [JB4]. */
 export function orphan(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   const job = state.jobs.get(worker.jobId ?? "");
-  if (job?.phase.kind === "settling") return endHold(state, job, ctx);
+  if (job?.phase.kind === "settling") return endClaim(state, job, ctx);
   if (job === undefined || job.phase.kind !== "leased") return;
   const { lease, executeDue } = job.phase;
   job.phase = { kind: "orphaned", lease, executeDue, graceDue: ctx.now + TIMING.grace };

@@ -1,4 +1,4 @@
-// Moves a payment with its job: held while the job waits, settling while a worker is kept, closed when the job ends. On a job's way: claim → settle.
+// Moves a payment with its job: held while the job waits, settling while a worker is claimed, closed when the job ends. On a job's way: claim → settle.
 import { TIMING } from "../../protocol/times.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { checkMove, type CreditPart, creditsOf, dropPayment, indexPayment, mayGiveBack, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
@@ -52,16 +52,16 @@ export function startSettling(state: DispatchState, payment: Payment, ctx: Reduc
   }
   movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport }, ctx);
   const job = state.jobs.get(payment.jobId);
-  if (job?.phase.kind !== "settling" || job.phase.hold === null) return;
-  job.phase.holdDue = ctx.now + TIMING.hold;
+  if (job?.phase.kind !== "settling" || job.phase.claimed === null) return;
+  job.phase.releaseDue = ctx.now + TIMING.hold;
   setTimer(state, job);
 }
 
-/** True if a worker that may take this job is kept for another one whose settlement has not begun: it may be free soon [PY7]. */
+/** True if a worker that may take this job is claimed for another one whose settlement has not begun: it may be free soon [PY7]. */
 export function awaitsTurn(state: DispatchState, job: LiveJob): boolean {
   for (const key of state.ledger.settleQueue) {
     const other = state.jobs.get(state.ledger.payments.get(key)?.jobId ?? "");
-    const worker = other?.phase.kind === "settling" ? state.workers.get(other.phase.hold?.key ?? "") : undefined;
+    const worker = other?.phase.kind === "settling" ? state.workers.get(other.phase.claimed?.key ?? "") : undefined;
     if (worker !== undefined && isEligible(state, job, worker)) return true;
   }
   return false;
@@ -173,12 +173,12 @@ function lend(state: DispatchState, key: string, amount: bigint, spent: bigint, 
   else savePayment(state, lender, ctx);
 }
 
-/** Keeps a worker for a job while its payment is settled. */
-export function hold(state: DispatchState, job: LiveJob, worker: Worker, payment: Payment, ctx: ReduceContext): void {
+/** Settles the payment of a job before its claimed worker gets a lease [PY7]. */
+export function settleFirst(state: DispatchState, job: LiveJob, worker: Worker, payment: Payment, ctx: ReduceContext): void {
   const { key, connId, network } = worker;
   const isAnswered = countsForNetwork(job, worker);
   if (isAnswered) beginWork(state, network, key, ctx.now);
-  job.phase = { kind: "settling", hold: { key, connId, ...(isAnswered && { network }) }, holdDue: job.totalDue };
+  job.phase = { kind: "settling", claimed: { key, connId, ...(isAnswered && { network }) }, releaseDue: job.totalDue };
   setTimer(state, job);
   save(job, ctx);
   startSettling(state, payment, ctx);

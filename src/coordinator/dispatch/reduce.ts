@@ -22,7 +22,7 @@ import {
   closeWorker,
   deny,
   endDamaged,
-  endHold,
+  endClaim,
   failure,
   finish,
   leaveIfDrained,
@@ -145,7 +145,7 @@ function handleWithoutAnswer(
     case "progress":
       return started(state, worker, event, ctx);
     case "failed": {
-      const job = jobHeldBy(state, worker, event.jobId, event.attempt);
+      const job = jobLeasedTo(state, worker, event.jobId, event.attempt);
       if (job === undefined) return;
       const { cause = "worker_error", message = null } = event;
       if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
@@ -154,7 +154,7 @@ function handleWithoutAnswer(
       return deny(state, job, worker, cause, message, ctx);
     }
     case "reject": {
-      const job = jobHeldBy(state, worker, event.jobId, undefined);
+      const job = jobLeasedTo(state, worker, event.jobId, undefined);
       if (job === undefined) return;
       // Workers that acknowledged a job and then reject it stay its holders. Any number of fresh keys could do so, so only the first ones use no attempt.
       const isAttempt = statusOf(job) === "running" && job.holders.length - job.attempts >= LIMITS.startedRejections;
@@ -162,7 +162,7 @@ function handleWithoutAnswer(
       return isAttempt ? requeue(state, job, "worker_error", null, ctx) : takeBack(state, job, ctx);
     }
     case "oversized": {
-      const job = jobHeldBy(state, worker, event.jobId, undefined);
+      const job = jobLeasedTo(state, worker, event.jobId, undefined);
       // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker, ctx);
       if (job === undefined) return orphan(state, worker, ctx);
@@ -271,8 +271,8 @@ function heard(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   offerWorker(state, worker, ctx);
 }
 
-/** The job with this id and attempt, if this worker holds it on the socket that got it. */
-function jobHeldBy(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
+/** The job with this id and attempt, if it is leased to this worker on the socket that got it. */
+function jobLeasedTo(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
   const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
   if (job === undefined || job.phase.kind !== "leased") return undefined;
   return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
@@ -280,7 +280,7 @@ function jobHeldBy(state: DispatchState, worker: Worker, jobId: string, attempt:
 
 /** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
 function started(state: DispatchState, worker: Worker, { type, jobId, attempt }: EventOf<"ack" | "progress">, ctx: ReduceContext): void {
-  const job = jobHeldBy(state, worker, jobId, attempt);
+  const job = jobLeasedTo(state, worker, jobId, attempt);
   if (job === undefined || job.phase.kind !== "leased") {
     ctx.sends.push({ type: "cancel_attempt", connId: worker.connId, jobId, attempt, reason: "not_assigned" });
     return;
@@ -335,7 +335,7 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
       if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);
       return requeue(state, job, "execution_timeout", "execution_timeout", ctx);
     case "settling":
-      return endHold(state, job, ctx);
+      return endClaim(state, job, ctx);
     case "orphaned":
       return requeue(state, job, "worker_lost", null, ctx);
     default:

@@ -63,17 +63,17 @@ function resume(state: DispatchState, worker: Worker, listed: Registration["resu
     const job = state.jobs.get(entry.jobId);
     // The list may name a job twice; the attempt that has just moved must not be cancelled.
     if (job?.phase.kind === "leased" && job.phase.connId === worker.connId && job.phase.lease.attempt === entry.attempt) continue;
-    if (job !== undefined && worker.jobId === null && mayHold(job, worker) && canRebind(job, worker, entry.attempt, leased))
+    if (job !== undefined && worker.jobId === null && mayLease(job, worker) && canRebind(job, worker, entry.attempt, leased))
       rebind(state, job, worker, true, ctx);
     else ctx.sends.push({ type: "cancel_attempt", connId: worker.connId, jobId: entry.jobId, attempt: entry.attempt, reason: "not_assigned" });
   }
   if (leased === undefined || leased.phase.kind !== "orphaned") return;
-  if (listed === undefined && mayHold(leased, worker)) rebind(state, leased, worker, false, ctx);
+  if (listed === undefined && mayLease(leased, worker)) rebind(state, leased, worker, false, ctx);
   else requeue(state, leased, "worker_lost", null, ctx);
 }
 
-/** True unless the job is PRIVATE and the worker may be a stranger with the holder's key [WS5]. */
-function mayHold(job: LiveJob, worker: Worker): boolean {
+/** True unless the job is PRIVATE and the worker may be a stranger with the key of another worker [WS5]. */
+function mayLease(job: LiveJob, worker: Worker): boolean {
   return job.privacyClass === "PUBLIC" || !worker.publicOnly;
 }
 

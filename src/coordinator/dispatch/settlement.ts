@@ -4,7 +4,7 @@ import { TIMING } from "../../protocol/times.ts";
 import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
 import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
-import { finish, unhold, wait } from "./lifecycle.ts";
+import { finish, releaseWorker, wait } from "./lifecycle.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./payment-moves.ts";
 import { endWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
@@ -74,7 +74,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
     case "not_asked":
       if (payment.doubts > 0) break;
       if (job === undefined) return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
-      return holdBack(state, payment, job, ctx);
+      return askLater(state, payment, job, ctx);
     case "unknown":
       payment.lostAnswer ||= settlement.lost;
       break;
@@ -84,7 +84,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
   doubt(state, payment, ctx);
   if (job === undefined) return;
   if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
-  unhold(state, job, ctx);
+  releaseWorker(state, job, ctx);
   keepUntilKnown(state, job, payment);
 }
 
@@ -132,10 +132,10 @@ function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void
 }
 
 /** The facilitator did not take the question, so nothing has happened: the worker goes, and the job is offered again after a pause. */
-function holdBack(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
+function askLater(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
   const retryDue = Math.max(ctx.now, Math.min(ctx.now + TIMING.settleRetry, job.windowDue));
   movePayment(state, payment, { kind: "held", retryDue }, ctx);
-  unhold(state, job, ctx);
+  releaseWorker(state, job, ctx);
 }
 
 /** The pause after a question that was not taken is over. */
@@ -168,23 +168,23 @@ function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, 
   if (job === undefined) return openCredit(state, payment, phase.transaction, ctx);
   movePayment(state, payment, phase, ctx);
   if (job.phase.kind !== "settling") return;
-  const worker = holding(state, job);
+  const worker = claimedWorker(state, job);
   // The worker may have changed, lost its tier or become silent meanwhile.
   if (worker !== undefined && job.totalDue > ctx.now && isEligible(state, job, worker) && !isSilent(worker, ctx)) {
-    endWork(state, job.phase.hold?.network, worker.key);
+    endWork(state, job.phase.claimed?.network, worker.key);
     return lease(state, job, worker, ctx);
   }
-  unhold(state, job, ctx);
+  releaseWorker(state, job, ctx);
   // After an unknown outcome the total time starts again.
   if (payment.doubts > 0) job.totalDue = ctx.now + TIMING.total;
   wait(state, job, ctx.now + TIMING.claimWindow, ctx);
 }
 
-/** The worker that a settling job keeps, if it is still there. */
-function holding(state: DispatchState, job: LiveJob): Worker | undefined {
-  if (job.phase.kind !== "settling" || job.phase.hold === null) return undefined;
-  const worker = state.workers.get(job.phase.hold.key);
-  return worker?.connId === job.phase.hold.connId && worker.jobId === job.id ? worker : undefined;
+/** The worker that was claimed for a settling job, if it is still there. */
+function claimedWorker(state: DispatchState, job: LiveJob): Worker | undefined {
+  if (job.phase.kind !== "settling" || job.phase.claimed === null) return undefined;
+  const worker = state.workers.get(job.phase.claimed.key);
+  return worker?.connId === job.phase.claimed.connId && worker.jobId === job.id ? worker : undefined;
 }
 
 /** Handles the payments that are due: drops old reservations, and asks again about unknown outcomes. */

@@ -59,7 +59,7 @@ export function snapshotOf(job: LiveJob): Snapshot {
     attempts,
     started,
     streamed,
-    holders: holders.map((held) => ({ ...held })),
+    holders: holders.map((holder) => ({ ...holder })),
     tried: [...tried],
     struck: [...struck],
     denials: [...denials],
@@ -144,8 +144,8 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       state.leases.set(lease.key, job.id);
       if (lease.network !== undefined) beginWork(state, lease.network, lease.key, now);
     } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
-      // The worker that was kept is free again, and the facilitator is asked what became of the payment.
-      job.phase = { kind: "settling", hold: null, holdDue: now };
+      // The claimed worker is free again, and the facilitator is asked what became of the payment.
+      job.phase = { kind: "settling", claimed: null, releaseDue: now };
       const payment = state.ledger.payments.get(job.payment ?? "");
       if (payment !== undefined) keepUntilKnown(state, job, payment);
     } else enqueue(state, job);

@@ -47,7 +47,7 @@ export type JobFacts = {
 };
 
 /**
- * A worker's hold on a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for a
+ * A worker's right to do a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for a
  * PRIVATE job [JB11]. `begun`: the worker does not acknowledge, so the job counts as started by it [JB13].
  */
 export type Lease = { key: string; attempt: number; acked: boolean; begun?: true; network?: string };
@@ -58,8 +58,8 @@ export type Denial = { key: string; network: string; proven: boolean };
 /** The phase of a live job. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
-  /** A worker was claimed, and the payment is being settled; `hold` is null if that takes too long. Its public status is `pending` [PY7, PY8]. */
-  | { kind: "settling"; hold: { key: string; connId: string; network?: string } | null; holdDue: number }
+  /** The payment is being settled for the worker that was claimed; it is released at `releaseDue`, and then `claimed` is null. The public status is `pending` [PY7, PY8]. */
+  | { kind: "settling"; claimed: { key: string; connId: string; network?: string } | null; releaseDue: number }
   | { kind: "leased"; lease: Lease; connId: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
 
@@ -169,7 +169,7 @@ export type Network = {
   readonly seq: number;
   /** The keys on probation that are connected. */
   readonly keys: Set<string>;
-  /** The keys on probation that hold a PUBLIC job, with or without an open socket. */
+  /** The keys on probation that have a PUBLIC job, with or without an open socket. */
   readonly atWork: Set<string>;
   /** The idle ones, least recently used first. */
   readonly idle: Map<PoolName, OrderedPool>;
@@ -179,7 +179,7 @@ export type Network = {
 
 /**
  * Everything that dispatch knows. One hub owns it; `reduce` changes it in place, because a copy per event would cost more than the event.
- * The maps hold the facts, the pools are indexes over them.
+ * The maps are the facts, the pools are indexes over them.
  */
 export type DispatchState = {
   readonly settings: DispatchSettings;
@@ -222,7 +222,7 @@ export type DispatchState = {
   /** Live PRIVATE jobs, by user. */
   readonly privateJobs: Map<string, Set<string>>;
   readonly ledger: Ledger;
-  /** What the waiting jobs hold of the queue [LM1]. */
+  /** What the waiting jobs use of the queue [LM1]. */
   readonly queue: Queue;
   tickDue: number | null;
   sweepDue: number | null;
@@ -297,7 +297,7 @@ function dueOf(job: LiveJob): number {
     case "waiting":
       return Math.min(job.phase.claimDue, job.totalDue);
     case "settling":
-      return job.phase.hold === null ? job.totalDue : Math.min(job.phase.holdDue, job.totalDue);
+      return job.phase.claimed === null ? job.totalDue : Math.min(job.phase.releaseDue, job.totalDue);
     case "leased":
       return Math.min(job.phase.ackDue ?? job.totalDue, job.phase.executeDue, job.totalDue);
     case "orphaned":

@@ -238,7 +238,7 @@ export class Desk {
     const job = this.state.jobs.get(id);
     if (job === undefined) return this.ends.get(id) ?? "unknown";
     if (job.phase.kind === "waiting") return "pending";
-    if (job.phase.kind === "settling") return job.phase.hold === null ? "settling" : `settling for ${job.phase.hold.key}`;
+    if (job.phase.kind === "settling") return job.phase.claimed === null ? "settling" : `settling for ${job.phase.claimed.key}`;
     const { lease, kind } = job.phase;
     return `${statusOf(job)} ${lease.key} ${lease.attempt}${kind === "orphaned" ? " gone" : ""}`;
   }
