@@ -3,7 +3,7 @@ import { sharePoolOf, suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";
 
-type Held = { jobs: number; bytes: number };
+type Used = { jobs: number; bytes: number };
 type Kind = "pool" | "user" | "client" | "payer";
 type Owner = readonly [Kind, string];
 
@@ -40,30 +40,30 @@ function bytesOf({ payloadBytes, trustedKeys }: JobFacts): number {
   return payloadBytes + 200 * trustedKeys.length;
 }
 
-/** What every owner holds of the queue, counted from the jobs. */
-function tally(state: DispatchState): Map<string, Held> {
-  const held = new Map<string, Held>();
+/** What every owner uses of the queue, counted from the jobs. */
+function tally(state: DispatchState): Map<string, Used> {
+  const used = new Map<string, Used>();
   for (const job of state.jobs.values()) {
     if (job.phase.kind !== "waiting") continue;
     for (const owner of [...ownersOf(state, job, job.payer), ["pool", "all"] as const]) {
-      const { jobs, bytes } = held.get(owner.join()) ?? { jobs: 0, bytes: 0 };
-      held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
+      const { jobs, bytes } = used.get(owner.join()) ?? { jobs: 0, bytes: 0 };
+      used.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
     }
   }
-  return held;
+  return used;
 }
 
 /** Recomputes the shares of all jobs that wait, and compares them with what the core has counted [LM1]. */
 export function checkShares(state: DispatchState): void {
-  const held = tally(state);
-  const all = held.get("pool,all") ?? { jobs: 0, bytes: 0 };
+  const used = tally(state);
+  const all = used.get("pool,all") ?? { jobs: 0, bytes: 0 };
   if (state.queue.jobs !== all.jobs || state.queue.bytes !== all.bytes) broken("index", `the queue has ${state.queue.jobs} jobs, should be ${all.jobs}`);
   for (const job of state.jobs.values()) {
     if (job.payer !== (state.ledger.payments.get(job.payment ?? "")?.payer ?? null)) broken("index", `the payer of ${job.id} is ${job.payer}`);
     for (const [kind, owner] of ownersOf(state, job, job.payer)) {
-      const should = held.get(`${kind},${owner}`) ?? { jobs: 0, bytes: 0 };
-      const { jobs, bytes } = state.queue.heldBy(kind, owner);
-      if (jobs !== should.jobs || bytes !== should.bytes) broken("index", `${kind} ${owner} holds ${jobs} jobs of the queue, should be ${should.jobs}`);
+      const should = used.get(`${kind},${owner}`) ?? { jobs: 0, bytes: 0 };
+      const { jobs, bytes } = state.queue.usedBy(kind, owner);
+      if (jobs !== should.jobs || bytes !== should.bytes) broken("index", `${kind} ${owner} uses ${jobs} jobs of the queue, should be ${should.jobs}`);
     }
   }
 }
@@ -77,24 +77,24 @@ export function checkAccepted(state: DispatchState, job: LiveJob): void {
 
 /** LM1: a job that was refused because of a full queue would have exceeded a share, and no idle worker was there for it. */
 export function checkRefused(state: DispatchState, job: JobFacts, payer: string | null, isIdle: (worker: Worker) => boolean): void {
-  const held = tally(state);
+  const used = tally(state);
   const owners = ownersOf(state, job, payer);
   for (const owner of [...owners, ["pool", "all"] as const]) {
-    const { jobs, bytes } = held.get(owner.join()) ?? { jobs: 0, bytes: 0 };
-    held.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
+    const { jobs, bytes } = used.get(owner.join()) ?? { jobs: 0, bytes: 0 };
+    used.set(owner.join(), { jobs: jobs + 1, bytes: bytes + bytesOf(job) });
   }
-  if (overfullBy(state, held, owners) === null) broken("LM1", `${job.id} is refused, and the queue has room for it`);
+  if (overfullBy(state, used, owners) === null) broken("LM1", `${job.id} is refused, and the queue has room for it`);
   for (const worker of state.workers.values())
     if (isIdle(worker) && suits(state, job, worker)) broken("LM1", `${job.id} is refused beside ${worker.key}, which is idle`);
 }
 
 /** The share that these owners exceed, with a job of theirs counted; null if it is none. */
-function overfullBy({ settings }: DispatchState, held: ReadonlyMap<string, Held>, owners: readonly Owner[]): string | null {
+function overfullBy({ settings }: DispatchState, used: ReadonlyMap<string, Used>, owners: readonly Owner[]): string | null {
   const { jobs, bytes, jobsPerUser } = settings.queue;
   const pools = ["TASK", "TASK+", "LLM_INFER", "LLM_INFER+"].filter((name) => settings.stake || !name.endsWith("+"));
   for (const what of ["jobs", "bytes"] as const) {
     const most = what === "jobs" ? jobs : bytes;
-    const of = (owner: string) => held.get(owner)?.[what] ?? 0;
+    const of = (owner: string) => used.get(owner)?.[what] ?? 0;
     for (const [kind, owner] of owners) {
       const own = of(`${kind},${owner}`);
       if (kind === "user" && what === "jobs" && own > jobsPerUser) return `${owner} has ${own} jobs`;

@@ -1,24 +1,24 @@
-// Fair shares of something that is limited, such as the queue, streams, waits and sockets [LM1]. On a job's way: commit, before anything is held.
+// Fair shares of something that is limited, such as the queue, streams, waits and sockets [LM1]. On a job's way: commit, before anything is stored.
 
 /** The limits of a {@link FairShare}. */
 export type ShareLimits = {
-  /** What all owners may hold together. */
+  /** What all owners may use together. */
   most: number;
-  /** What one owner may hold; without it, everything. */
+  /** What one owner may use; without it, everything. */
   each?: number;
-  /** What each of these owners may hold whatever the others hold. Together it must not be more than `most`. */
+  /** What each of these owners may always use, whatever the others use. Together it must not be more than `most`. */
   guaranteed?: { owners: readonly string[]; amount: number };
 };
 
 /**
- * Counts what each owner holds of something limited, so that no owner can hold all of it. An owner that is not known (null) has no share of its own: only what
- * all hold together limits it. Memory grows only with the owners that hold something.
+ * Counts what each owner uses of something limited, so that no owner can use all of it. An owner that is not known (null) has no share of its own: only what
+ * all use together limits it. Memory grows only with the owners that use something.
  */
 export class FairShare {
   readonly #most: number;
   readonly #each: number;
   readonly #guaranteed: { owners: readonly string[]; amount: number };
-  readonly #held = new Map<string, number>();
+  readonly #used = new Map<string, number>();
   #total = 0;
 
   constructor({ most, each = most, guaranteed = { owners: [], amount: 0 } }: ShareLimits) {
@@ -27,17 +27,17 @@ export class FairShare {
     this.#guaranteed = guaranteed;
   }
 
-  /** What all owners hold together. */
+  /** What all owners use together. */
   get total(): number {
     return this.#total;
   }
 
-  /** What this owner holds. */
+  /** What this owner uses. */
   of(owner: string): number {
-    return this.#held.get(owner) ?? 0;
+    return this.#used.get(owner) ?? 0;
   }
 
-  /** True if this owner may hold `amount` more. */
+  /** True if this owner may use `amount` more. */
   hasRoom(owner: string | null, amount = 1): boolean {
     const { owners, amount: guarantee } = this.#guaranteed;
     const own = owner === null ? 0 : this.of(owner) + amount;
@@ -58,7 +58,7 @@ export class FairShare {
   /** Counts `amount` for this owner, with or without room: what waits again, or was restored, cannot be refused. */
   add(owner: string | null, amount = 1): void {
     this.#total += amount;
-    if (owner !== null) this.#held.set(owner, this.of(owner) + amount);
+    if (owner !== null) this.#used.set(owner, this.of(owner) + amount);
   }
 
   /** Gives back what {@link take} or {@link add} counted for this owner. */
@@ -66,7 +66,7 @@ export class FairShare {
     this.#total -= amount;
     if (owner === null) return;
     const left = this.of(owner) - amount;
-    if (left > 0) this.#held.set(owner, left);
-    else this.#held.delete(owner);
+    if (left > 0) this.#used.set(owner, left);
+    else this.#used.delete(owner);
   }
 }

@@ -1,4 +1,4 @@
-// The size of the queue, and what the waiting jobs of each owner hold of it [LM1]. On a job's way: commit, before a job is stored, and while it waits.
+// The size of the queue, and what the waiting jobs of each owner use of it [LM1]. On a job's way: commit, before a job is stored, and while it waits.
 import { LIMITS } from "../../protocol/limits.ts";
 import { FairShare } from "./fair-share.ts";
 
@@ -15,9 +15,9 @@ export type JobOwners = { pool: string; user: string; client: string | null; pay
 type Shares = { jobs: FairShare; bytes: FairShare };
 
 /**
- * What the waiting jobs hold of the queue, by pool, user, client and payer [LM1]. A part of the queue is guaranteed to each pool, so that jobs that no worker
+ * What the waiting jobs use of the queue, by pool, user, client and payer [LM1]. A part of the queue is guaranteed to each pool, so that jobs that no worker
  * can run never lock out the jobs of another pool. A client, or a payer, has at most a quarter. Jobs that wait again after a lost attempt always have a
- * place; they count, so the queue may hold more than its size for a while.
+ * place; they count, so the queue may be larger than its size for a while.
  */
 export class Queue {
   readonly #shares: Record<keyof JobOwners, Shares>;
@@ -46,8 +46,8 @@ export class Queue {
     return this.#shares.pool.bytes.total;
   }
 
-  /** What one owner holds. */
-  heldBy(kind: keyof JobOwners, owner: string): { jobs: number; bytes: number } {
+  /** What one owner uses. */
+  usedBy(kind: keyof JobOwners, owner: string): { jobs: number; bytes: number } {
     const { jobs, bytes } = this.#shares[kind];
     return { jobs: jobs.of(owner), bytes: bytes.of(owner) };
   }

@@ -60,7 +60,7 @@ export class Journal {
       statusOf(job),
       job.attempts,
       job.holders.at(-1)?.key ?? null,
-      JSON.stringify(job.holders.map((held) => held.key)),
+      JSON.stringify(job.holders.map((holder) => holder.key)),
       JSON.stringify(snapshotOf(job)),
       job.id,
     );
@@ -224,7 +224,7 @@ export class Journal {
       status,
       job.attempts,
       job.holders.at(-1)?.key ?? null,
-      JSON.stringify(job.holders.map((held) => held.key)),
+      JSON.stringify(job.holders.map((holder) => holder.key)),
       snapshot,
       origin.client,
       origin.payer,

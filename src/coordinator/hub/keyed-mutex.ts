@@ -1,36 +1,36 @@
 // Lets requests about the same payment or idempotency key take turns. On a job's way: pay.
 
-/** A lock per key: one request at a time has a key; the others wait until it is released and then try again [API5, PY6]. */
+/** A lock per key: one request at a time owns it; the others wait until it is released and then try again [API5, PY6]. */
 export class KeyedMutex {
-  /** The keys that are held, oldest first, so that those that were never released come first. */
-  readonly #held = new Map<string, { holder: string; until: number; left: PromiseWithResolvers<void> }>();
+  /** The locked keys, oldest first, so that those that were never released come first. */
+  readonly #locks = new Map<string, { owner: string; until: number; left: PromiseWithResolvers<void> }>();
   readonly #keysOf = new Map<string, Set<string>>();
 
-  /** How many keys are held now. */
+  /** How many keys are locked now. */
   get size(): number {
-    return this.#held.size;
+    return this.#locks.size;
   }
 
-  /** Takes the key for `holder`, for at most `ms`. Gives null if it has the key now, otherwise what to wait for before it tries again. */
-  acquire(key: string, holder: string, now: number, ms: number): Promise<void> | null {
+  /** Locks the key for `owner`, for at most `ms`. Gives null if it owns the lock now, otherwise what to wait for before it tries again. */
+  acquire(key: string, owner: string, now: number, ms: number): Promise<void> | null {
     this.#dropLate(now, ms);
-    const entry = this.#held.get(key);
-    if (entry !== undefined && entry.holder !== holder) return entry.left.promise;
-    this.#held.delete(key);
-    this.#held.set(key, { holder, until: now + ms, left: entry?.left ?? Promise.withResolvers<void>() });
-    const keys = this.#keysOf.get(holder) ?? new Set();
-    this.#keysOf.set(holder, keys.add(key));
+    const entry = this.#locks.get(key);
+    if (entry !== undefined && entry.owner !== owner) return entry.left.promise;
+    this.#locks.delete(key);
+    this.#locks.set(key, { owner, until: now + ms, left: entry?.left ?? Promise.withResolvers<void>() });
+    const keys = this.#keysOf.get(owner) ?? new Set();
+    this.#keysOf.set(owner, keys.add(key));
     return null;
   }
 
-  /** Releases every key of `holder`; the requests that wait for them go on. */
-  release(holder: string): void {
-    for (const key of this.#keysOf.get(holder) ?? []) this.#drop(key);
+  /** Releases every key of `owner`; the requests that wait for them go on. */
+  release(owner: string): void {
+    for (const key of this.#keysOf.get(owner) ?? []) this.#drop(key);
   }
 
   /** Releases the keys of requests that ended without a release, as when a client hangs up. */
   #dropLate(now: number, ms: number): void {
-    for (const [key, { until }] of this.#held) {
+    for (const [key, { until }] of this.#locks) {
       // An end further away than the longest time was set before the clock was set back.
       if (until > now && until <= now + ms) return;
       this.#drop(key);
@@ -38,12 +38,12 @@ export class KeyedMutex {
   }
 
   #drop(key: string): void {
-    const entry = this.#held.get(key);
+    const entry = this.#locks.get(key);
     if (entry === undefined) return;
-    this.#held.delete(key);
-    const keys = this.#keysOf.get(entry.holder);
+    this.#locks.delete(key);
+    const keys = this.#keysOf.get(entry.owner);
     keys?.delete(key);
-    if (keys?.size === 0) this.#keysOf.delete(entry.holder);
+    if (keys?.size === 0) this.#keysOf.delete(entry.owner);
     entry.left.resolve();
   }
 }

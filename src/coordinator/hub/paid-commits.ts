@@ -288,10 +288,10 @@ export class PaidCommits {
     return { state: "refused", reason: "idempotency_key_reused" };
   }
 
-  /** Waits until `holder` has locked this name; false if too many requests wait for it already, because each keeps its body in memory [LM1]. */
-  async #lock(name: string, holder: string): Promise<boolean> {
+  /** Waits until `owner` has locked this name; false if too many requests wait for it already, because each keeps its body in memory [LM1]. */
+  async #lock(name: string, owner: string): Promise<boolean> {
     const { clock, deadlines } = this.#parts;
-    const acquire = () => this.#mutex.acquire(name, holder, clock(), TIMING.reservation);
+    const acquire = () => this.#mutex.acquire(name, owner, clock(), TIMING.reservation);
     let other = acquire();
     if (other === null) return true;
     if (!this.#waiters.take(name)) return false;

@@ -35,8 +35,8 @@ export class SocketGate {
     const { rateLimits, rates, network, local, publicHost } = this.#settings;
     if (rateLimits) {
       const dial = this.#dials.take(client, rates.connectsPerMinute, now);
-      const held = Math.max(this.#sockets.countOf(client), this.#sockets.lingeringOf(client));
-      if (!dial.ok || held >= rates.socketsPerIp) {
+      const used = Math.max(this.#sockets.countOf(client), this.#sockets.lingeringOf(client));
+      if (!dial.ok || used >= rates.socketsPerIp) {
         const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.reason.retryAfter / 1_000);
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }

@@ -9,7 +9,7 @@ import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 
-/** The identity of a socket. It survives the loss of the hub's memory, so it holds all that the socket needs to go on. Times in ms. */
+/** The identity of a socket. It survives the loss of the hub's memory, so it has all that the socket needs to go on. Times in ms. */
 const Attachment = z.object({
   /** The id of the connection. */
   conn: z.string(),

@@ -86,7 +86,7 @@ export class Waits {
   readonly #byJob = new Map<string, Set<() => void>>();
   /** The requests of each client. */
   readonly #share = new FairShare({ most: LIMITS.waits, each: LIMITS.waitsPerClient });
-  /** The commits among them, by job: each may hold its body in memory. */
+  /** The commits among them, by job: each may keep its body in memory. */
   readonly #commits = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
 
   constructor(deadlines: Deadlines) {
@@ -94,22 +94,22 @@ export class Waits {
   }
 
   /** Resolves when the job has ended or `ms` have passed; at once if too many requests wait, in all or of this owner [LM1]. */
-  hold(jobId: string, ms: number, now: number, { owner, isCommit }: { owner: string | null; isCommit: boolean }): Promise<void> {
+  wait(jobId: string, ms: number, now: number, { owner, isCommit }: { owner: string | null; isCommit: boolean }): Promise<void> {
     if (!this.#share.hasRoom(owner) || (isCommit && !this.#commits.take(jobId))) return Promise.resolve();
     this.#share.add(owner);
     return new Promise((resolve) => {
-      const held = this.#byJob.get(jobId) ?? new Set();
-      this.#byJob.set(jobId, held);
+      const releases = this.#byJob.get(jobId) ?? new Set();
+      this.#byJob.set(jobId, releases);
       const release = (): void => {
         cancel();
         this.#share.give(owner);
         if (isCommit) this.#commits.give(jobId);
-        held.delete(release);
-        if (held.size === 0) this.#byJob.delete(jobId);
+        releases.delete(release);
+        if (releases.size === 0) this.#byJob.delete(jobId);
         resolve();
       };
       const cancel = this.#deadlines.add(now + ms, release);
-      held.add(release);
+      releases.add(release);
     });
   }
 

@@ -132,7 +132,7 @@ export class WorkerFrames {
   #relationTo(key: string, jobId: string): "holder" | "foreign" | "not_live" {
     const job = this.#parts.dispatcher.state.jobs.get(jobId);
     if (job === undefined) return "not_live";
-    return job.holders.some((held) => held.key === key) ? "holder" : "foreign";
+    return job.holders.some((holder) => holder.key === key) ? "holder" : "foreign";
   }
 
   /**

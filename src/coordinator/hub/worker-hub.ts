@@ -37,7 +37,7 @@ import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /**
- * The one Durable Object of an instance. It holds the worker sockets, and it alone writes what happens to a job.
+ * The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job.
  * Each of its doors (upgrade, commit, message, close, error, alarm) turns input into events for the dispatch core.
  */
 export class WorkerHub extends DurableObject<Env> implements HubRpc {
@@ -318,9 +318,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
-  async #job(id: string, wait: number, waiter: Parameters<Waits["hold"]>[3]): Promise<string | null> {
+  async #job(id: string, wait: number, waiter: Parameters<Waits["wait"]>[3]): Promise<string | null> {
     if (this.#dispatcher.isDirty(id)) await this.#dispatcher.whenDurable();
-    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.hold(id, wait * 1_000, this.#clock.now(), waiter);
+    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.wait(id, wait * 1_000, this.#clock.now(), waiter);
     const live = this.#dispatcher.state.jobs.get(id);
     if (live !== undefined) return liveJob(live);
     const recent = this.#recent.get(id);

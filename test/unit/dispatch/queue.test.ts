@@ -67,7 +67,7 @@ describe("the shares of the queue [LM1]", () => {
     desk.submit("lost");
     expect(accepted(() => ({}), desk)).toBe(2);
     desk.tell({ type: "failed", connId: "w#1", jobId: "lost", attempt: 1, retryable: true });
-    expect([desk.state.queue.jobs, desk.state.queue.heldBy("user", "ann")]).toEqual([2, { jobs: 2, bytes: 20 }]);
+    expect([desk.state.queue.jobs, desk.state.queue.usedBy("user", "ann")]).toEqual([2, { jobs: 2, bytes: 20 }]);
   });
 
   test("[LM1, PY5] one payer has a quarter, before the facilitator is asked and after; another one still has a place", () => {
@@ -101,7 +101,7 @@ describe("the shares of the queue [LM1]", () => {
     const desk = new Desk();
     accepted(() => ({ payloadBytes: MiB }), desk);
     desk.forget();
-    expect(desk.state.queue.heldBy("client", "seekers")).toEqual({ jobs: 8, bytes: 8 * MiB });
+    expect(desk.state.queue.usedBy("client", "seekers")).toEqual({ jobs: 8, bytes: 8 * MiB });
     expect(words(desk.submit("one more", { payloadBytes: 1 }))).toBe("queue_full");
     expect(words(desk.submit("of another", { payloadBytes: 1, network: "192.0.2.9" }))).toBe("");
   });

@@ -4,10 +4,10 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 
 const LONG = 3_600_000;
 
-/** Holds this many requests, and says how many are really held: the others are let go at once. */
-async function held(waits: Waits, count: number, jobId: (index: number) => string, waiter: Parameters<Waits["hold"]>[3]): Promise<number> {
+/** Sends this many requests that wait, and returns how many of them really wait: the others are answered at once. */
+async function waiting(waits: Waits, count: number, jobId: (index: number) => string, waiter: Parameters<Waits["wait"]>[3]): Promise<number> {
   let left = 0;
-  for (let index = 0; index < count; index++) void waits.hold(jobId(index), LONG, Date.now(), waiter).then(() => left++);
+  for (let index = 0; index < count; index++) void waits.wait(jobId(index), LONG, Date.now(), waiter).then(() => left++);
   await new Promise((resolve) => setImmediate(resolve));
   return count - left;
 }
@@ -18,28 +18,28 @@ describe("requests that wait", () => {
   test("[API6, LM1] 200 of one client and 2,000 in all are held; the others have to be content with the present state, until a job ends", async () => {
     const deadlines = new Deadlines();
     const waits = new Waits(deadlines);
-    expect(await held(waits, 300, () => "one", poll("a"))).toBe(LIMITS.waitsPerClient);
-    expect(await held(waits, 10, () => "two", poll("b"))).toBe(10);
+    expect(await waiting(waits, 300, () => "one", poll("a"))).toBe(LIMITS.waitsPerClient);
+    expect(await waiting(waits, 10, () => "two", poll("b"))).toBe(10);
     // Of clients that are not known any one may have all that is left.
-    expect(await held(waits, 3_000, () => "three", poll(null))).toBe(LIMITS.waits - LIMITS.waitsPerClient - 10);
-    expect(await held(waits, 1, () => "four", poll("c"))).toBe(0);
+    expect(await waiting(waits, 3_000, () => "three", poll(null))).toBe(LIMITS.waits - LIMITS.waitsPerClient - 10);
+    expect(await waiting(waits, 1, () => "four", poll("c"))).toBe(0);
     waits.ended("one");
-    expect(await held(waits, 300, () => "four", poll("a"))).toBe(LIMITS.waitsPerClient);
+    expect(await waiting(waits, 300, () => "four", poll("a"))).toBe(LIMITS.waitsPerClient);
     for (const job of ["two", "three", "four"]) waits.ended(job);
-    expect(await held(waits, 3_000, () => "five", poll(null))).toBe(LIMITS.waits);
+    expect(await waiting(waits, 3_000, () => "five", poll(null))).toBe(LIMITS.waits);
     deadlines.passAll();
-    expect(await held(waits, 300, () => "six", poll("a"))).toBe(LIMITS.waitsPerClient);
+    expect(await waiting(waits, 300, () => "six", poll("a"))).toBe(LIMITS.waitsPerClient);
     waits.ended("six");
   });
 
   test("[API5, LM1] of the commits that wait for one job 8 are held, because each keeps its body; polls of it are not counted", async () => {
     const waits = new Waits(new Deadlines());
     const commit = { owner: null, isCommit: true };
-    expect(await held(waits, 20, () => "one", commit)).toBe(LIMITS.waitersPerKey);
-    expect(await held(waits, 20, (index) => `job ${index}`, commit)).toBe(20);
-    expect(await held(waits, 20, () => "one", poll(null))).toBe(20);
+    expect(await waiting(waits, 20, () => "one", commit)).toBe(LIMITS.waitersPerKey);
+    expect(await waiting(waits, 20, (index) => `job ${index}`, commit)).toBe(20);
+    expect(await waiting(waits, 20, () => "one", poll(null))).toBe(20);
     waits.ended("one");
-    expect(await held(waits, 20, () => "one", commit)).toBe(LIMITS.waitersPerKey);
+    expect(await waiting(waits, 20, () => "one", commit)).toBe(LIMITS.waitersPerKey);
     waits.ended("one");
     for (let index = 0; index < 20; index++) waits.ended(`job ${index}`);
   });
