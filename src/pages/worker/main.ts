@@ -21,7 +21,7 @@ const engineUrl = document.querySelector("script[data-engine]")?.getAttribute("d
 const page = new WorkerPage({ engineUrl, store, settings: readSettings(store, defaultSettings(isPhone)) });
 
 const lock = new TabLock("locks" in navigator ? navigator.locks : undefined, {
-  onHeld: () => page.open(),
+  onAcquired: () => page.open(),
   onBusy: () => page.close(),
   onLost: () => {
     page.close();

@@ -5,7 +5,7 @@ const LOCK_NAME = "compute-router-worker";
 /** Called when the lock of this tab changes. */
 type LockHooks = {
   /** This tab is the worker now. */
-  onHeld: () => void;
+  onAcquired: () => void;
   /** Another tab is the worker; this tab gets the lock when that tab is closed. */
   onBusy: () => void;
   /** Another tab took the lock; this tab waits again. */
@@ -26,43 +26,43 @@ export class TabLock {
 
   /** Takes the lock, or reports that it is busy and waits for it. */
   async acquire(): Promise<void> {
-    if (this.#locks === undefined) return this.#hooks.onHeld();
-    const got = await this.#hold({ ifAvailable: true });
+    if (this.#locks === undefined) return this.#hooks.onAcquired();
+    const got = await this.#request({ ifAvailable: true });
     if (got) return;
     this.#hooks.onBusy();
     this.#waiting = new AbortController();
-    await this.#hold({ signal: this.#waiting.signal });
+    await this.#request({ signal: this.#waiting.signal });
   }
 
   /** Takes the lock from the tab that has it. */
   async takeOver(): Promise<void> {
     this.#waiting?.abort();
-    await this.#hold({ steal: true });
+    await this.#request({ steal: true });
   }
 
   /** Resolves to false if the lock is not available, otherwise when the lock ends. */
-  async #hold(options: LockOptions): Promise<boolean> {
-    let held = false;
+  async #request(options: LockOptions): Promise<boolean> {
+    let acquired = false;
     try {
       await this.#locks?.request(LOCK_NAME, options, (lock) => {
         if (lock === null) return;
-        held = true;
-        this.#hooks.onHeld();
-        // Held until the tab is closed or another one steals it.
+        acquired = true;
+        this.#hooks.onAcquired();
+        // The tab keeps the lock until it is closed or another tab steals it.
         return new Promise<never>(() => {});
       });
     } catch (error) {
-      if (held) {
+      if (acquired) {
         // Another tab has stolen the lock.
         this.#hooks.onLost();
         void this.acquire();
       } else if (!(error instanceof Error) || error.name !== "AbortError") {
         // An AbortError only means that this tab no longer waits. Any other error means that the browser gives no locks to a site that may not store data.
         // Then the coordinator decides.
-        this.#hooks.onHeld();
+        this.#hooks.onAcquired();
         return true;
       }
     }
-    return held;
+    return acquired;
   }
 }

@@ -157,15 +157,15 @@ export function outcomeLabel({ outcome, error, receipt }: JobRecord): { tone: To
 }
 
 /** The result of checking the stored receipt, with a short form of the output's hash. */
-export function receiptLine({ receipt, signatureHolds }: JobRecord): string {
+export function receiptLine({ receipt, signatureValid }: JobRecord): string {
   if (receipt === null) return "No receipt";
-  const check = signatureHolds === true ? "signature checked" : "signature is not valid";
+  const check = signatureValid === true ? "signature checked" : "signature is not valid";
   return `${receipt.output_hash.slice(0, 15)}…${receipt.output_hash.slice(-4)} · ${check}`;
 }
 
 /** The history as a file for its owner: receipts as they were signed, wire names, ISO 8601 times. */
 export function exportOf(records: readonly JobRecord[], worker: { publicKey: string; words: readonly string[]; host: string }, at: Date): string {
-  const jobs = records.map(({ jobId, attempt, taskType, startedAt, ms, outcome, error, receipt, signatureHolds }) => ({
+  const jobs = records.map(({ jobId, attempt, taskType, startedAt, ms, outcome, error, receipt, signatureValid }) => ({
     job_id: jobId,
     attempt,
     task_type: taskType,
@@ -174,7 +174,7 @@ export function exportOf(records: readonly JobRecord[], worker: { publicKey: str
     outcome,
     error,
     receipt,
-    signature_valid: signatureHolds,
+    signature_valid: signatureValid,
   }));
   const { publicKey, words, host } = worker;
   return `${JSON.stringify({ exported_at: at.toISOString(), coordinator: host, provider_pubkey: publicKey, fingerprint: words.join(" "), jobs }, null, 2)}\n`;

@@ -55,17 +55,17 @@ export class History {
 
   /** Records the start of a run. */
   begin(job: { jobId: string; attempt: number; taskType: string; startedAt: number }): void {
-    this.#put({ ...job, ms: null, outcome: "waiting", error: null, receipt: null, signatureHolds: null });
+    this.#put({ ...job, ms: null, outcome: "waiting", error: null, receipt: null, signatureValid: null });
   }
 
   /** Records the receipt of a result that was signed. */
   async signed(result: KeptResult): Promise<void> {
     const record = this.#records.get(keyOf(result));
     if (record === undefined) return;
-    const { signatureHolds } = await checked({ ...record, receipt: receiptOf(result.frame) }, this.#options.verify);
+    const { signatureValid } = await checked({ ...record, receipt: receiptOf(result.frame) }, this.#options.verify);
     // Keep changes that happened in the meantime, for example an acknowledgement.
     const present = this.#records.get(keyOf(result));
-    if (present !== undefined) this.#put({ ...present, receipt: receiptOf(result.frame), signatureHolds });
+    if (present !== undefined) this.#put({ ...present, receipt: receiptOf(result.frame), signatureValid });
   }
 
   /** Applies a note of the session. */
@@ -125,7 +125,7 @@ export class History {
     this.#records.set(key, record);
     const gone = [...this.#records.keys()].slice(0, Math.max(0, this.#records.size - HISTORY_JOBS));
     for (const old of gone) this.#records.delete(old);
-    const { signatureHolds: _, ...stored } = record;
+    const { signatureValid: _, ...stored } = record;
     void database?.change("history", [[key, stored]], gone).catch(onFailure);
     void database?.change("values", [["delivered", this.#delivered]]).catch(onFailure);
     onRecord(record, this.#delivered);

@@ -24,7 +24,7 @@ export const StoredRecord = z.object({
 });
 export type StoredRecord = z.infer<typeof StoredRecord>;
 /** A stored record with the result of checking its receipt's signature; null without a receipt. */
-export type JobRecord = StoredRecord & { signatureHolds: boolean | null };
+export type JobRecord = StoredRecord & { signatureValid: boolean | null };
 
 const Completion = z.object({ receipt: Receipt.omit({ signature: true }), receipt_signature: z.string() });
 
@@ -37,6 +37,6 @@ export function receiptOf(frame: string): Receipt | null {
 /** Checks the signature of a stored receipt from its stored bytes. */
 export async function checked(record: StoredRecord, verify: Verify): Promise<JobRecord> {
   const { receipt } = record;
-  if (receipt === null) return { ...record, signatureHolds: null };
-  return { ...record, signatureHolds: await verify(receiptText(receipt), receipt.signature, receipt.provider_pubkey) };
+  if (receipt === null) return { ...record, signatureValid: null };
+  return { ...record, signatureValid: await verify(receiptText(receipt), receipt.signature, receipt.provider_pubkey) };
 }

@@ -178,7 +178,7 @@ export interface Sharer {
 /** Lets one session at a time use the LLM, in turn. Two answers at the same time would each take twice as long, and both could be late. */
 export class RuntimeShare {
   #sharers: readonly Sharer[] = [];
-  #holder: Sharer | null = null;
+  #user: Sharer | null = null;
 
   /** Sets the sessions that share. Call it before any of them starts. */
   among(sharers: readonly Sharer[]): void {
@@ -187,14 +187,14 @@ export class RuntimeShare {
 
   /** A session has started an LLM job. */
   taken(by: Sharer): void {
-    this.#holder = by;
+    this.#user = by;
     for (const other of this.#sharers) if (other !== by) other.runtimeTaken(true);
   }
 
   /** The run of a session has really ended. Sessions with a waiting job come first, in order after the one that just had the runtime. */
   freed(by: Sharer): void {
-    if (this.#holder !== by) return;
-    this.#holder = null;
+    if (this.#user !== by) return;
+    this.#user = null;
     const at = this.#sharers.indexOf(by);
     const inTurn = [...this.#sharers.slice(at + 1), ...this.#sharers.slice(0, at + 1)];
     for (const sharer of [...inTurn.filter(({ waits }) => waits), ...inTurn]) if (this.#isFree()) sharer.runtimeTaken(false);
@@ -202,7 +202,7 @@ export class RuntimeShare {
 
   // A method, because a session may take the runtime as soon as it hears that it is free.
   #isFree(): boolean {
-    return this.#holder === null;
+    return this.#user === null;
   }
 }
 

@@ -22,41 +22,41 @@ export function workerId(url: string, publicKey: string): string {
 export function lockWorker(folder: string, id: string): Locking {
   const lock = takeFileLock(folder, `worker-${id}`);
   if (lock.ok) return lock;
-  const { holder } = lock;
+  const { owner } = lock;
   return {
     ok: false,
-    message: `${holder === null ? "another process" : `process ${holder}`} is already this worker at this coordinator; stop it, or give this one another key (--key FILE)`,
+    message: `${owner === null ? "another process" : `process ${owner}`} is already this worker at this coordinator; stop it, or give this one another key (--key FILE)`,
   };
 }
 
-/** A lock, or the process that has it. The holder is null if it changed with every try. */
-export type FileLock = { ok: true; release: () => void } | { ok: false; holder: number | null };
+/** A lock, or the process that has it. The owner is null if it changed with every try. */
+export type FileLock = { ok: true; release: () => void } | { ok: false; owner: number | null };
 
 /** Two processes that ask at the same moment both withdraw. Each tries this often. */
 const TRIES = 8;
 const PAUSE_MS = 25;
 
 /**
- * Takes a lock with one holder per name and folder on this machine. A claim is an empty file `<name>.<process>.<random>.lock`. A process creates its claim
+ * Takes a lock with one owner per name and folder on this machine. A claim is an empty file `<name>.<process>.<random>.lock`. A process creates its claim
  * first and then looks for the claim of another running process. Of two processes, the later one sees the claim of the earlier one, so they cannot both have
  * the lock. The name of a claim is never used again. Deleting the claim of a dead process can therefore never delete that of a running one.
  */
 export function takeFileLock(folder: string, name: string): FileLock {
   makeFolder(folder);
-  let holder: number | null = null;
+  let owner: number | null = null;
   for (let tries = 0; tries < TRIES; tries++) {
     const claim = `${name}.${processTag(thisProcess())}.${randomBytes(6).toString("hex")}.lock`;
     closeSync(openSync(join(folder, claim), "wx", 0o600));
-    holder = rivalOf(folder, name, claim);
-    if (holder === null) return { ok: true, release: () => rmSync(join(folder, claim), { force: true }) };
+    owner = rivalOf(folder, name, claim);
+    if (owner === null) return { ok: true, release: () => rmSync(join(folder, claim), { force: true }) };
     rmSync(join(folder, claim), { force: true });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.random() * PAUSE_MS);
   }
-  return { ok: false, holder };
+  return { ok: false, owner };
 }
 
 /** The process that has a lock, or null. */
-export function lockHolder(folder: string, name: string): number | null {
+export function lockOwner(folder: string, name: string): number | null {
   return rivalOf(folder, name, null);
 }
 

@@ -158,14 +158,14 @@ const CLOSE = "</think>";
  * an end is reasoning if the output begins with it; anywhere else it is plain text, and `end` returns it.
  */
 export class VisibleText {
-  #held = "";
+  #pending = "";
   #started = false;
   #thinking = false;
   #afterReasoning = false;
 
   /** Adds a piece of output and returns the text that is now certainly visible. */
   push(piece: string): string {
-    this.#held += piece;
+    this.#pending += piece;
     let visible = "";
     for (;;) {
       if (this.#thinking && !this.#closeBlock()) break;
@@ -173,47 +173,47 @@ export class VisibleText {
         if (this.#thinking) continue;
         break;
       }
-      const open = this.#held.indexOf(OPEN);
+      const open = this.#pending.indexOf(OPEN);
       if (open === -1) {
-        const kept = beginningOf(OPEN, this.#held) || lastHighSurrogate(this.#held);
-        visible += this.#held.slice(0, this.#held.length - kept.length).toWellFormed();
-        this.#held = kept;
+        const kept = beginningOf(OPEN, this.#pending) || lastHighSurrogate(this.#pending);
+        visible += this.#pending.slice(0, this.#pending.length - kept.length).toWellFormed();
+        this.#pending = kept;
         break;
       }
-      visible += this.#held.slice(0, open).toWellFormed();
-      this.#held = this.#held.slice(open);
+      visible += this.#pending.slice(0, open).toWellFormed();
+      this.#pending = this.#pending.slice(open);
       this.#thinking = true;
     }
     return visible;
   }
 
-  /** Ends the output and returns the held text if it is visible. */
+  /** Ends the output and returns the pending text if it is visible. */
   end(): string {
-    const rest = this.#thinking && !this.#started ? "" : this.#held;
-    this.#held = "";
+    const rest = this.#thinking && !this.#started ? "" : this.#pending;
+    this.#pending = "";
     return rest.toWellFormed();
   }
 
   /** Removes everything up to a closing tag. True if there is one. */
   #closeBlock(): boolean {
-    const close = this.#held.indexOf(CLOSE);
+    const close = this.#pending.indexOf(CLOSE);
     if (close === -1) {
       // Reasoning at the beginning of the output is never returned, so it is not kept.
-      if (!this.#started) this.#held = beginningOf(CLOSE, this.#held);
+      if (!this.#started) this.#pending = beginningOf(CLOSE, this.#pending);
       return false;
     }
-    this.#held = this.#held.slice(close + CLOSE.length);
+    this.#pending = this.#pending.slice(close + CLOSE.length);
     this.#thinking = false;
     this.#afterReasoning = true;
     return true;
   }
 
-  /** True if the held text begins with visible text; false while that is unknown, or if a block begins. */
+  /** True if the pending text begins with visible text; false while that is unknown, or if a block begins. */
   #start(): boolean {
-    const text = this.#held.trimStart();
-    if (this.#afterReasoning) this.#held = text;
+    const text = this.#pending.trimStart();
+    if (this.#afterReasoning) this.#pending = text;
     if (text.startsWith(OPEN)) {
-      this.#held = text.slice(OPEN.length);
+      this.#pending = text.slice(OPEN.length);
       this.#thinking = true;
     } else {
       this.#started = !OPEN.startsWith(text);

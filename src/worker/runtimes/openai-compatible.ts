@@ -174,7 +174,7 @@ class TokenCount {
   readonly #most: number;
   #pieces = 0;
   #bytes = 0;
-  #held = "";
+  #pending = "";
   /** The server has stated how the answer ended. Later counts change nothing. */
   #ended = false;
   #cut = false;
@@ -183,7 +183,7 @@ class TokenCount {
     this.#most = most;
   }
 
-  /** Takes one part of a stream. The first piece over the limit may be text that the server held back, so it is held until the next part. */
+  /** Takes one part of a stream. The first piece over the limit may be text that the server held back, so it waits for the next part. */
   take(part: ChatPart): Taken {
     const piece = part.reasoning + part.content;
     if (piece !== "") this.#pieces++;
@@ -191,13 +191,13 @@ class TokenCount {
     // Some servers send the usage with each part.
     const counted = this.#ended ? 0 : (part.usage?.completion_tokens ?? 0);
     if (Math.max(this.#pieces, counted) > this.#most + 1) {
-      this.#held = "";
+      this.#pending = "";
       this.#cut = true;
       return { content: "", cut: true };
     }
     this.#weigh(piece);
     if (piece === "" || this.#pieces <= this.#most) return { content: part.content, cut: false };
-    this.#held = part.content;
+    this.#pending = part.content;
     return { content: "", cut: false };
   }
 
@@ -212,9 +212,9 @@ class TokenCount {
     return { content: content.slice(0, Math.ceil((content.length * this.#most) / tokens)).toWellFormed(), cut: true };
   }
 
-  /** The held piece, which belongs to the answer if nothing follows. */
+  /** The pending piece, which belongs to the answer if nothing follows. */
   rest(): string {
-    return this.#held;
+    return this.#pending;
   }
 
   /** The usage to report: that of the server unless it ignored the limit, or else an estimate. */

@@ -1,6 +1,6 @@
 // Delivers results and failures until the coordinator acknowledges them. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
 import type { CoordinatorFrame } from "./frames.ts";
-import { type Failure, type HeldResult, type KeptResult, sendFrame, type SessionNote, type SessionState, tell, type ReduceContext } from "./state.ts";
+import { type Failure, type KeptResult, type ReduceContext, sendFrame, type SessionNote, type SessionState, tell, type UnacknowledgedResult } from "./state.ts";
 
 type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
 
@@ -9,18 +9,18 @@ const LOGGED_CHARS = 1_000;
 
 /** All jobs that this worker still has: running, finished but not acknowledged, failed but not reported yet [WS10]. */
 export function resumeList(state: SessionState): { job_id: string; attempt: number }[] {
-  const { job, held, failures } = state;
-  const entries = [...(job === null ? [] : [job]), ...held.toReversed(), ...failures].map(({ jobId, attempt }) => ({ job_id: jobId, attempt }));
+  const { job, unacknowledged, failures } = state;
+  const entries = [...(job === null ? [] : [job]), ...unacknowledged.toReversed(), ...failures].map(({ jobId, attempt }) => ({ job_id: jobId, attempt }));
   return entries.filter((entry, i) => entries.findIndex((other) => other.job_id === entry.job_id && other.attempt === entry.attempt) === i);
 }
 
-/** Keeps a finished result on the shelf, sends it, and holds it until it is acknowledged. */
+/** Keeps a finished result on the shelf until it is acknowledged, and sends it. */
 export function deliver(state: SessionState, result: KeptResult, ctx: ReduceContext): void {
   const { timing } = state;
-  const others = state.held.filter((held) => held.jobId !== result.jobId);
-  const held: HeldResult = { ...result, resendDue: ctx.now + timing.resend, expiresDue: ctx.now + timing.keepFor };
-  state.held = withinBounds([...others, held]);
-  for (const gone of others) if (!state.held.includes(gone)) drop(gone, "no_room", ctx);
+  const others = state.unacknowledged.filter((one) => one.jobId !== result.jobId);
+  const added: UnacknowledgedResult = { ...result, resendDue: ctx.now + timing.resend, expiresDue: ctx.now + timing.keepFor };
+  state.unacknowledged = withinBounds([...others, added]);
+  for (const gone of others) if (!state.unacknowledged.includes(gone)) drop(gone, "no_room", ctx);
   keep(state, ctx);
   sendFrame(state, result.frame, ctx);
 }
@@ -49,7 +49,7 @@ function withoutPlaces(message: string): string {
 /** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */
 export function resendAll(state: SessionState, ctx: ReduceContext): void {
   for (const failure of state.failures.splice(0)) sendFailure(state, failure, ctx);
-  for (const held of state.held) held.resendDue = ctx.now;
+  for (const one of state.unacknowledged) one.resendDue = ctx.now;
   resendNext(state, ctx);
   const { job } = state;
   for (const { seq, delta } of job?.progress.tail ?? []) {
@@ -62,8 +62,8 @@ export function resendAll(state: SessionState, ctx: ReduceContext): void {
  * longest ago comes first, and after a reconnect the newest, because the lease that this worker got back may have only a moment left.
  */
 function resendNext(state: SessionState, ctx: ReduceContext): void {
-  if (state.link.kind !== "online" || state.held.some(({ resendDue }) => resendDue > ctx.now)) return;
-  const [next] = state.held.toReversed().toSorted((a, b) => a.resendDue - b.resendDue);
+  if (state.link.kind !== "online" || state.unacknowledged.some(({ resendDue }) => resendDue > ctx.now)) return;
+  const [next] = state.unacknowledged.toReversed().toSorted((a, b) => a.resendDue - b.resendDue);
   if (next === undefined) return;
   next.resendDue = ctx.now + state.timing.resend;
   sendFrame(state, next.frame, ctx);
@@ -71,8 +71,8 @@ function resendNext(state: SessionState, ctx: ReduceContext): void {
 
 /** Handles `job_complete_ack`. Every acknowledgement ends the resending of its result [WS10], and the next one follows. */
 export function acknowledged(state: SessionState, { job_id: jobId, status, error, message }: CompleteAck, ctx: ReduceContext): void {
-  if (!state.held.some((held) => held.jobId === jobId)) return;
-  state.held = state.held.filter((held) => held.jobId !== jobId);
+  if (!state.unacknowledged.some((one) => one.jobId === jobId)) return;
+  state.unacknowledged = state.unacknowledged.filter((one) => one.jobId !== jobId);
   keep(state, ctx);
   tell({ type: "job_acknowledged", job_id: jobId, status, error: error ?? null, message: message?.slice(0, LOGGED_CHARS) ?? null }, ctx);
   resendNext(state, ctx);
@@ -80,9 +80,9 @@ export function acknowledged(state: SessionState, { job_id: jobId, status, error
 
 /** Forgets the results of a job up to an attempt. True if there was one. */
 export function forget(state: SessionState, jobId: string, attempt: number, ctx: ReduceContext): boolean {
-  const others = state.held.filter((held) => held.jobId !== jobId || held.attempt > attempt);
-  const found = others.length < state.held.length;
-  state.held = others;
+  const others = state.unacknowledged.filter((one) => one.jobId !== jobId || one.attempt > attempt);
+  const found = others.length < state.unacknowledged.length;
+  state.unacknowledged = others;
   state.failures = state.failures.filter((failure) => failure.jobId !== jobId || failure.attempt > attempt);
   if (found) keep(state, ctx);
   return found;
@@ -90,9 +90,9 @@ export function forget(state: SessionState, jobId: string, attempt: number, ctx:
 
 /** Sends an unacknowledged result again, and drops results that are too old to be accepted. */
 export function passDeliveryTime(state: SessionState, ctx: ReduceContext): void {
-  const expired = state.held.filter((held) => held.expiresDue <= ctx.now);
+  const expired = state.unacknowledged.filter((one) => one.expiresDue <= ctx.now);
   if (expired.length > 0) {
-    state.held = state.held.filter((held) => !expired.includes(held));
+    state.unacknowledged = state.unacknowledged.filter((one) => !expired.includes(one));
     for (const gone of expired) drop(gone, "expired", ctx);
     keep(state, ctx);
   }
@@ -100,17 +100,18 @@ export function passDeliveryTime(state: SessionState, ctx: ReduceContext): void 
 }
 
 /** When a kept result is due next: to be sent again, once none is on its way, or to be dropped. */
-export function deliveryDue({ held, link }: SessionState): number {
-  const resendDue = link.kind === "online" && held.length > 0 ? Math.max(...held.map((result) => result.resendDue)) : Number.POSITIVE_INFINITY;
-  return Math.min(resendDue, ...held.map((result) => result.expiresDue));
+export function deliveryDue({ unacknowledged, link }: SessionState): number {
+  const resendDue =
+    link.kind === "online" && unacknowledged.length > 0 ? Math.max(...unacknowledged.map((result) => result.resendDue)) : Number.POSITIVE_INFINITY;
+  return Math.min(resendDue, ...unacknowledged.map((result) => result.expiresDue));
 }
 
 function keep(state: SessionState, ctx: ReduceContext): void {
-  ctx.effects.push({ type: "keep", results: state.held.map(({ jobId, attempt, frame, completedAt }) => ({ jobId, attempt, frame, completedAt })) });
+  ctx.effects.push({ type: "keep", results: state.unacknowledged.map(({ jobId, attempt, frame, completedAt }) => ({ jobId, attempt, frame, completedAt })) });
 }
 
-function drop(held: HeldResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], ctx: ReduceContext): void {
-  tell({ type: "result_dropped", job_id: held.jobId, attempt: held.attempt, reason }, ctx);
+function drop({ jobId, attempt }: UnacknowledgedResult, reason: Extract<SessionNote, { type: "result_dropped" }>["reason"], ctx: ReduceContext): void {
+  tell({ type: "result_dropped", job_id: jobId, attempt, reason }, ctx);
 }
 
 /** Storage in which finished results survive the process. */

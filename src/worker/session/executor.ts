@@ -103,7 +103,7 @@ export type Signer = {
   sign(text: string): string | Promise<string>;
 };
 
-/** A signer that holds its seed in memory. */
+/** A signer that keeps its seed in memory. */
 export function seedSigner(key: KeyPair): Signer {
   return { publicKey: key.publicKey, sign: (text) => signText(text, key.secret) };
 }

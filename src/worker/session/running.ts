@@ -21,17 +21,17 @@ export function assigned(state: SessionState, assign: Assign, ctx: ReduceContext
   if (reason !== null) return reject(state, jobId, reason, ctx);
   // A newer attempt of the running job: the older one no longer counts.
   if (job !== null) abandonRun(state, job, ctx);
-  if (state.runtimeTaken && assign.job_type === "LLM_INFER") return hold(state, assign, ctx);
+  if (state.runtimeTaken && assign.job_type === "LLM_INFER") return waitForRuntime(state, assign, ctx);
   begin(state, assign, ctx);
 }
 
 /**
- * Holds a job while the runtime works for another coordinator, for as long as its acknowledgement may take. If the runtime is not free by then, the job is
+ * Lets a job wait while the runtime works for another coordinator, for as long as its acknowledgement may take. If the runtime is not free by then, the job is
  * rejected unstarted. It is not acknowledged before, because an acknowledgement means that the job runs.
  */
-function hold(state: SessionState, assign: Assign, ctx: ReduceContext): void {
+function waitForRuntime(state: SessionState, assign: Assign, ctx: ReduceContext): void {
   if (state.waiting?.assign.job_id !== assign.job_id) tell({ type: "job_waiting", job_id: assign.job_id, attempt: assign.attempt }, ctx);
-  state.waiting = { assign, due: state.waiting?.due ?? ctx.now + state.timing.hold };
+  state.waiting = { assign, due: state.waiting?.due ?? ctx.now + state.timing.runtimeWait };
 }
 
 /** Handles a runtime that another session took or released. When it is free, a waiting job starts, if this worker may still start one. */
@@ -232,7 +232,7 @@ export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
   }
   if (state.job !== null) return;
   leaving.due ??= ctx.now + state.timing.leave;
-  const settled = state.held.length === 0 && state.failures.length === 0;
+  const settled = state.unacknowledged.length === 0 && state.failures.length === 0;
   if (settled && (link.kind !== "online" || link.drained)) return leave(state, LEFT, ctx);
   if (leaving.due <= ctx.now) leave(state, settled ? LEFT : LEFT_EARLY, ctx);
 }

@@ -64,7 +64,7 @@ export type KeptResult = {
 };
 
 /** A kept result with its deadlines on the session's clock. Until `resendDue` it is on its way: it was sent, and its acknowledgement may still come. */
-export type HeldResult = KeptResult & { resendDue: number; expiresDue: number };
+export type UnacknowledgedResult = KeptResult & { resendDue: number; expiresDue: number };
 
 /** A `job_failed` that could not be sent yet. It gets no acknowledgement, so it is forgotten once it is sent. */
 export type Failure = { jobId: string; attempt: number; error: string; message: string; retryable: boolean };
@@ -96,7 +96,7 @@ export type SessionState = {
   /** True while another session uses the LLM runtime. The owner of the sessions sets it. */
   runtimeTaken: boolean;
   waiting: WaitingJob | null;
-  held: HeldResult[];
+  unacknowledged: UnacknowledgedResult[];
   failures: Failure[];
   /** The coordinator's wall clock minus the session's clock, in ms; null while it is unknown. */
   coordinatorOffset: number | null;
@@ -119,7 +119,7 @@ export function initialState(
   kept: readonly KeptResult[],
   clock: { now: number; wall: number },
 ): SessionState {
-  const held = kept.map((result) => {
+  const unacknowledged = kept.map((result) => {
     const age = Math.max(0, clock.wall - result.completedAt);
     return { ...result, resendDue: clock.now, expiresDue: clock.now + fixed.timing.keepFor - age };
   });
@@ -133,7 +133,7 @@ export function initialState(
     job: null,
     runtimeTaken: false,
     waiting: null,
-    held,
+    unacknowledged,
     failures: [],
     coordinatorOffset: null,
     clock: "right",

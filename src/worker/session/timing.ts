@@ -42,7 +42,7 @@ export const SESSION_TIMING = {
   parkMax: TIMING.parkMax,
   alive: TIMING.alive,
   /** How long an assigned LLM job waits for a runtime that works for another coordinator. The acknowledgement must come within 5 s [WS9]. */
-  hold: 3_000,
+  runtimeWait: 3_000,
   /** How often the owner learns the progress of a long run. */
   report: 1_000,
   /** A clock that is off by more than this causes a warning [WS4]. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { isPortFree } from "../../../scripts/coordinator-process.ts";
-import { lockHolder, takeFileLock } from "../../../src/worker/node/worker-lock.ts";
+import { lockOwner, takeFileLock } from "../../../src/worker/node/worker-lock.ts";
 import { startHere } from "../../support/coordinator-here.ts";
 import { Api } from "./api.ts";
 
@@ -73,7 +73,7 @@ async function pickPort(): Promise<number> {
   const first = (Number(process.env.VITEST_POOL_ID ?? 1) - 1) * PORTS_PER_PROCESS;
   for (let offset = 0; offset < PORTS; offset += 1) {
     const port = FIRST_PORT + ((first + offset) % PORTS);
-    if (lockHolder(PORT_LOCKS, String(port)) !== null || !takeFileLock(PORT_LOCKS, String(port)).ok) continue;
+    if (lockOwner(PORT_LOCKS, String(port)) !== null || !takeFileLock(PORT_LOCKS, String(port)).ok) continue;
     if (await isPortFree(port)) return port;
   }
   throw new Error(`no free port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1}`);

@@ -25,7 +25,7 @@ describe("docs/worker.md", () => {
   });
 
   it("gives the times that the session has", () => {
-    expect(DOC).toContain(`at most ${SESSION_TIMING.hold / 1000} s`);
+    expect(DOC).toContain(`at most ${SESSION_TIMING.runtimeWait / 1000} s`);
     expect(DOC).toContain(`nothing for ${SESSION_TIMING.silent / 1000} s`);
     expect(DOC).toContain(`no life within ${SESSION_TIMING.wake / 1000} s`);
   });

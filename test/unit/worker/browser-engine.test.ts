@@ -138,14 +138,14 @@ describe("history", () => {
       history.note({ type: "job_finished", job_id: jobId, attempt: 1, ms: 3, tokens: null });
       history.note({ type: "job_acknowledged", job_id: jobId, status: "accepted", error: null, message: null });
     }
-    expect(history.records.map(({ jobId, outcome, ms, signatureHolds }) => ({ jobId, outcome, ms, signatureHolds }))).toEqual([
-      { jobId: "forged", outcome: "accepted", ms: 3, signatureHolds: true },
-      { jobId: "good", outcome: "accepted", ms: 3, signatureHolds: true },
+    expect(history.records.map(({ jobId, outcome, ms, signatureValid }) => ({ jobId, outcome, ms, signatureValid }))).toEqual([
+      { jobId: "forged", outcome: "accepted", ms: 3, signatureValid: true },
+      { jobId: "good", outcome: "accepted", ms: 3, signatureValid: true },
     ]);
     const stored = (await database.get("history", "forged 1")) as JobRecord;
     await database.change("history", [["forged 1", { ...stored, receipt: { ...stored.receipt, completed_at: isoTime(0) } }]]);
     const again = await open(database);
-    expect(again.history.records.map(({ jobId, signatureHolds }) => [jobId, signatureHolds])).toEqual([
+    expect(again.history.records.map(({ jobId, signatureValid }) => [jobId, signatureValid])).toEqual([
       ["good", true],
       ["forged", false],
     ]);

@@ -55,9 +55,9 @@ describe("one worker per browser", () => {
   it("[WS7] works without a lock if the browser gives no lock to a site without storage", async () => {
     const said: string[] = [];
     const locks = { request: () => Promise.reject(new DOMException("denied", "SecurityError")), query: () => Promise.reject(new Error("unused")) };
-    const lock = new TabLock(locks, { onHeld: () => said.push("held"), onBusy: () => said.push("busy"), onLost: () => said.push("lost") });
+    const lock = new TabLock(locks, { onAcquired: () => said.push("acquired"), onBusy: () => said.push("busy"), onLost: () => said.push("lost") });
     await lock.acquire();
-    expect(said).toEqual(["held"]);
+    expect(said).toEqual(["acquired"]);
   });
 });
 
@@ -169,7 +169,7 @@ describe("history", () => {
     outcome: "accepted",
     error: null,
     receipt: null,
-    signatureHolds: null,
+    signatureValid: null,
   };
 
   it("shows the median of the known times", () => {

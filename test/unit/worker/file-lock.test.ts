@@ -4,7 +4,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { lockHolder, processTag, takeFileLock, thisProcess } from "../../../src/worker/node/worker-lock.ts";
+import { lockOwner, processTag, takeFileLock, thisProcess } from "../../../src/worker/node/worker-lock.ts";
 
 import { temporaryFolder } from "./support/folder.ts";
 
@@ -35,11 +35,11 @@ describe("a file lock", () => {
   it("stops others with the same name until it is released, and says who has it", () => {
     const folder = temporaryFolder();
     const first = takeFileLock(folder, "name");
-    expect(takeFileLock(folder, "name")).toEqual({ ok: false, holder: process.pid });
+    expect(takeFileLock(folder, "name")).toEqual({ ok: false, owner: process.pid });
     expect(takeFileLock(folder, "name-2").ok).toBe(true);
-    expect(lockHolder(folder, "name")).toBe(process.pid);
+    expect(lockOwner(folder, "name")).toBe(process.pid);
     if (first.ok) first.release();
-    expect(lockHolder(folder, "name")).toBeNull();
+    expect(lockOwner(folder, "name")).toBeNull();
     expect(takeFileLock(folder, "name").ok).toBe(true);
   });
 
@@ -54,12 +54,12 @@ describe("a file lock", () => {
       // Whoever asks alone gets it, unless somebody has it already.
       const taken = answers.some(Boolean) || (await alive[0]?.take()) === true;
       expect(taken).toBe(true);
-      const holder = alive.find(({ child }) => child.pid === lockHolder(folder, "name"));
-      if (holder === undefined) throw new Error("nobody has the lock");
-      holder.child.kill("SIGKILL");
-      await once(holder.child, "exit");
-      contenders.splice(contenders.indexOf(holder), 1);
-      contenders.unshift(holder);
+      const owner = alive.find(({ child }) => child.pid === lockOwner(folder, "name"));
+      if (owner === undefined) throw new Error("nobody has the lock");
+      owner.child.kill("SIGKILL");
+      await once(owner.child, "exit");
+      contenders.splice(contenders.indexOf(owner), 1);
+      contenders.unshift(owner);
     }
   });
 

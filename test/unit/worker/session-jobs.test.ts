@@ -125,7 +125,7 @@ describe("cancelling", () => {
     expect(bench.state.job).toBeNull();
     expect([...resent, ...results(acknowledge(bench, "job-2"))]).toEqual(["job-2", "job-1"]);
     acknowledge(bench, "job-1");
-    expect(bench.state.held).toEqual([]);
+    expect(bench.state.unacknowledged).toEqual([]);
   });
 });
 
@@ -263,7 +263,7 @@ describe("delivering", () => {
     bench.assign();
     bench.complete();
     expect(bench.receive({ type: "job_complete_ack", job_id: "job-1", status })).toContainEqual({ type: "keep", results: [] });
-    expect(bench.state.held).toEqual([]);
+    expect(bench.state.unacknowledged).toEqual([]);
   });
 
   it("[WS10] resume lists what runs and what is not acknowledged, and the result is sent again after the reconnect", () => {
@@ -389,7 +389,7 @@ describe("delivering", () => {
       bench.assign(`job-${i}`);
       bench.complete(`job-${i}`);
     }
-    expect(bench.state.held.map((held) => held.jobId)).toEqual(Array.from({ length: 16 }, (_, i) => `job-${i + 4}`));
+    expect(bench.state.unacknowledged.map((one) => one.jobId)).toEqual(Array.from({ length: 16 }, (_, i) => `job-${i + 4}`));
     expect(notes(bench.effects).filter((note) => note.type === "result_dropped")).toHaveLength(4);
   });
 });
