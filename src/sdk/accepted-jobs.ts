@@ -46,12 +46,12 @@ export class Poll {
 
   /**
    * Polls at once and then every `pollInterval`. It yields the job when its status has changed and returns the job at its end. An accepted job survives an
-   * outage, so a 5xx or a lost answer only delays the next poll. With `held` the router may hold each answer until the job has ended.
+   * outage, so a 5xx or a lost answer only delays the next poll. With `longPoll` the router answers each poll only when the job has ended.
    */
-  async *changes(connection: Connection, settings: ClientSettings, limit: Limit, held = false): AsyncGenerator<Job, Job, undefined> {
+  async *changes(connection: Connection, settings: ClientSettings, limit: Limit, longPoll = false): AsyncGenerator<Job, Job, undefined> {
     for (;;) {
       const left = Math.floor((limit.endsAt - performance.now()) / 1_000);
-      const job = await this.#look(connection, settings, limit, held ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
+      const job = await this.#look(connection, settings, limit, longPoll ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
       if (job !== null && this.saw(job.status)) yield job;
       if (job !== null && isTerminal(job.status)) return job;
       await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);

@@ -37,7 +37,7 @@ export function readMap(jobs: readonly JobInput[], options: MapOptions | undefin
   if (!Array.isArray(jobs)) throw wrong("jobs", "must be an array of jobs", jobs);
   jobs.forEach((job: JobInput, index) => checkJob(job, `jobs[${index}]`));
   const settings = { ...client, retry: { ...client.retry, leaves429: true } };
-  const usual = { ...readRunOptions(rest, "run", "TASK", settings), held: true };
+  const usual = { ...readRunOptions(rest, "run", "TASK", settings), longPoll: true };
   return {
     settings,
     runPlan: (job, idempotencyKey, signal) => ({ ...usual, signal, idempotencyKey, timeout: rest.timeout ?? settings.timeout[job.job_type] }),

@@ -109,8 +109,8 @@ export type RunPlan = {
   requireVerified: boolean;
   /** True if the abort of `signal` cancels the job. */
   cancelOnAbort: boolean;
-  /** True if the router may hold its answers to polls, so that one request replaces many. */
-  held: boolean;
+  /** True if each poll may wait at the router until the job ends, so that one request replaces many. */
+  longPoll: boolean;
 };
 
 const COMMIT = { signal: 0, cancelOnAbort: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
@@ -166,7 +166,7 @@ export function readRunOptions(given: RunOptions | undefined, call: keyof typeof
     onUpdate: onUpdate ?? (() => {}),
     requireVerified: checkBoolean("requireVerified", options?.requireVerified) ?? settings.requireVerified,
     cancelOnAbort: checkBoolean("cancelOnAbort", options?.cancelOnAbort) ?? settings.cancelOnAbort,
-    held: false,
+    longPoll: false,
   };
 }
 

@@ -134,7 +134,7 @@ export class RouterRun {
   }
 
   async #follow(jobId: string, limit: Limit): Promise<RouterResult> {
-    const changes = this.#pollOf(jobId).changes(this.#connection, this.#settings, limit, this.#plan.held);
+    const changes = this.#pollOf(jobId).changes(this.#connection, this.#settings, limit, this.#plan.longPoll);
     let step = await changes.next();
     for (; step.done !== true; step = await changes.next()) this.#plan.onUpdate(step.value);
     return this.#resultOf(step.value);

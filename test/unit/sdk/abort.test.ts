@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ComputeRouter } from "../../../src/sdk/index.ts";
-import { hangMidBody, held, rejection, reply } from "./support/faults.ts";
+import { hangMidBody, paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
@@ -27,7 +27,7 @@ const calls: [string, `${"GET" | "POST" | "DELETE"} ${string}`, Call][] = [
 describe("abort", () => {
   it.each(calls)("%s rejects with the signal's reason, closes its request and sends no other request", async (_title, route, call) => {
     const router = await RouterServer.start();
-    const { fault, arrived } = held();
+    const { fault, arrived } = paused();
     const closed = new Promise<void>((resolve) =>
       router.fail(route, (response, request, proceed) => {
         response.on("close", resolve);

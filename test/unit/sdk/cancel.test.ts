@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type ComputeRouter, InvalidOptionError, type JobList, type LocalJob, NotFoundError } from "../../../src/sdk/index.ts";
 import { until } from "../../support/until.ts";
-import { hang, held, rejection, reply } from "./support/faults.ts";
+import { hang, paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer, tokenOf } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
@@ -86,7 +86,7 @@ describe("an abort", () => {
   ])("[JB13] of %s cancels its job, and the call does not wait for that", async (_call, start) => {
     const router = await RouterServer.start(SLOW);
     const abort = new AbortController();
-    const { fault, arrived, release } = held();
+    const { fault, arrived, release } = paused();
     router.fail("DELETE /v1/jobs", fault);
     router.fail("GET /v1/jobs", hang);
     const answer = rejection(start(router.client(), abort.signal));
@@ -117,7 +117,7 @@ describe("an abort", () => {
   it.each(COMMITTING)("[JB13] of %s while the commit is under way cancels the job as soon as its token is there", async (_call, start) => {
     const router = await RouterServer.start(SLOW);
     const abort = new AbortController();
-    const { fault, arrived, release } = held();
+    const { fault, arrived, release } = paused();
     router.fail("POST /v1/jobs/commit", fault);
     const answer = rejection(start(router.client(), abort.signal));
     await arrived;

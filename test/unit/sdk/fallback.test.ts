@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ClientOptions, type FallbackProvider, FallbackError, type JobInput, openaiCompatible } from "../../../src/sdk/index.ts";
-import { closedUrl, endless, garbage, hang, held, loseAnswer, rejection, reply, reset } from "./support/faults.ts";
+import { closedUrl, endless, garbage, hang, paused, loseAnswer, rejection, reply, reset } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
@@ -283,7 +283,7 @@ describe("openaiCompatible", () => {
 
   it("stops when its signal is aborted", async () => {
     const server = await RouterServer.start();
-    const { fault, arrived } = held();
+    const { fault, arrived } = paused();
     server.fail("POST /v1/chat/completions", fault);
     const controller = new AbortController();
     const answer = rejection(openaiCompatible({ baseUrl: `${server.url}/v1`, model: "m" }).run(LLM, controller.signal));

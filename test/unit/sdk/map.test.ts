@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { JobFailedError, type JobInput, type MapResult, NotFoundError } from "../../../src/sdk/index.ts";
-import { held, rejection, reply } from "./support/faults.ts";
+import { paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
 
 const summarize = (input: string): JobInput => ({ job_type: "TASK", task_type: "summarize", input });
@@ -95,7 +95,7 @@ describe("map", () => {
 
   it("an abort rejects with its reason, and no job is started after it", async () => {
     const router = await RouterServer.start();
-    const { fault, arrived, release } = held();
+    const { fault, arrived, release } = paused();
     router.fail("POST /v1/jobs/commit", fault);
     const controller = new AbortController();
     const ended: number[] = [];

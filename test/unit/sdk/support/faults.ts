@@ -50,7 +50,7 @@ export const loseAnswer: Fault = (response, _request, proceed) => {
 };
 
 /** Does its part only when the returned `release` is called. */
-export function held(): { fault: Fault; arrived: Promise<void>; release: () => void } {
+export function paused(): { fault: Fault; arrived: Promise<void>; release: () => void } {
   let arrive = (): void => {};
   let release = (): void => {};
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
