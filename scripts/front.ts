@@ -50,7 +50,7 @@ export type FrontOptions = ClientOptions & {
 type FrontTuning = { now: () => number; sweepMs: number; mostStalled: number };
 const TUNING: FrontTuning = { now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED };
 
-/** How many connections workerd can hold if it may open so many files. */
+/** How many connections workerd can have if it may open so many files. */
 export function connectionsFor(files: number): number {
   return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
 }
@@ -104,7 +104,7 @@ class Passage {
   /** Whether workerd has answered since that head, perhaps an earlier request. */
   #isAnswered = false;
   /** What follows the head, while workerd has not answered. */
-  #held: Buffer = NOTHING;
+  #buffered: Buffer = NOTHING;
   #guard: FrameGuard | null = null;
   readonly #answers = new FrameReader();
   #stalledSince: number | null = null;
@@ -148,7 +148,7 @@ class Passage {
   #fromClient(chunk: Buffer): void {
     if (this.#isRefused) return;
     if (this.#guard !== null) this.#frames(chunk, this.#guard);
-    else if (this.#upgrade !== null && !this.#isAnswered) this.#hold(chunk);
+    else if (this.#upgrade !== null && !this.#isAnswered) this.#buffer(chunk);
     else {
       this.#upgrade = null;
       this.#request(chunk);
@@ -162,13 +162,13 @@ class Passage {
     this.#upgrade = upgrade.head;
     this.#isAnswered = false;
     this.#send(chunk.subarray(0, upgrade.end));
-    this.#hold(chunk.subarray(upgrade.end));
+    this.#buffer(chunk.subarray(upgrade.end));
   }
 
   /** Nothing more is read until workerd answers, so at most two pieces of 64 KiB wait here. */
-  #hold(chunk: Buffer): void {
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    if (this.#held.length > 0) this.#client.pause();
+  #buffer(chunk: Buffer): void {
+    this.#buffered = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
+    if (this.#buffered.length > 0) this.#client.pause();
   }
 
   #frames(chunk: Buffer, guard: FrameGuard): void {
@@ -184,7 +184,7 @@ class Passage {
   }
 
   #readOn(): void {
-    if (this.#held.length === 0) this.#client.resume();
+    if (this.#buffered.length === 0) this.#client.resume();
   }
 
   #fromWorkerd(chunk: Buffer): void {
@@ -208,7 +208,7 @@ class Passage {
     if (first !== undefined) first.#end();
   }
 
-  /** Looks for a switch to WebSocket. Without one, what was held was no frame, and is passed on. */
+  /** Looks for a switch to WebSocket. Without one, the bytes that waited are no frame, and are passed on. */
   #answer(chunk: Buffer): void {
     const carried = this.#tail.length;
     const all = carried === 0 ? chunk : Buffer.concat([this.#tail, chunk]);
@@ -248,12 +248,12 @@ class Passage {
 
   #release(): void {
     this.#isAnswered = true;
-    const held = this.#held;
+    const buffered = this.#buffered;
     // Without bytes after it the head is still the last thing that was passed on, and its answer may come.
-    if (held.length === 0) return;
-    this.#held = NOTHING;
+    if (buffered.length === 0) return;
+    this.#buffered = NOTHING;
     this.#client.resume();
-    this.#fromClient(held);
+    this.#fromClient(buffered);
   }
 
   /** Says why, if a frame of workerd's has just ended, and ends both connections. workerd sees a broken one. */

@@ -45,8 +45,8 @@ try {
   await worker.connect();
   worker.serve();
 
-  await hold(fc.asyncProperty(anyRequest, checkRequest), runs);
-  await hold(
+  await checkProperty(fc.asyncProperty(anyRequest, checkRequest), runs);
+  await checkProperty(
     fc.asyncProperty(anyConversation, async (sent) => {
       const problem = await converse(coordinator.socketUrl, sent);
       if (problem !== null) throw new Error(`${problem}\n${sent.map(String).join("\n")}`);
@@ -98,7 +98,7 @@ function check(sent: Ask, answer: Answer): void {
   throw new Error([problem, `${method} ${path}`, JSON.stringify(headers), Buffer.from(body ?? []).toString("utf8")].join("\n"));
 }
 
-async function hold<T>(property: fc.IAsyncPropertyWithHooks<T>, numRuns: number): Promise<void> {
+async function checkProperty<T>(property: fc.IAsyncPropertyWithHooks<T>, numRuns: number): Promise<void> {
   const result = await fc.check(property, { numRuns, seed });
   if (!result.failed) return;
   console.log(

@@ -27,7 +27,7 @@ const Options: z.ZodType<WorkerdOptions> = z.strictObject({
   bundle: z.string().nullable(),
 });
 
-/** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 held requests, and some for sockets that linger. */
+/** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 waiting requests, and some for sockets that linger. */
 const OPEN_FILES = 16_384;
 /** The same for a local one, which its owner and a few workers use. */
 const OPEN_FILES_LOCAL = 8_192;

@@ -85,9 +85,9 @@ export const LIMITS = {
   pairedKeys: 100,
   /** Bytes of the queue that a waiting PRIVATE job counts for each of these workers: what the hub keeps in memory for it. */
   pairedKeyBytes: 200,
-  /** Held `wait` requests of one hub. Above that, a `wait` request gets the current state at once. */
+  /** Requests that wait at one hub (`wait`). Above that, such a request gets the current state at once. */
   waits: 2_000,
-  /** Held `wait` requests of one client. */
+  /** Requests of one client that wait. */
   waitsPerClient: 200,
   /** Commits that wait for another commit with the same payment or idempotency key, and commits that wait for the end of the same job [API5, PY6]. */
   waitersPerKey: 8,
@@ -191,7 +191,7 @@ export const LIMITS = {
   rpcAnswerBytes: 1 * MiB,
 } as const;
 
-/** Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client holds counts for it. */
+/** Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client uses counts for it. */
 export const RATES = {
   /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
   commitsPerMinute: 60,

@@ -108,7 +108,7 @@ class Hand {
 }
 
 /** A job that a worker has, and how it sends its result. */
-type Held = { id: string; answer: () => void };
+type AssignedJob = { id: string; answer: () => void };
 
 class Driver {
   readonly #load: z.output<typeof Load>;
@@ -120,11 +120,11 @@ class Driver {
   readonly #ends = new Map<string, (() => void) | null>();
   #committed = 0;
   /**
-   * Jobs that workers hold, and seekers who wait for one. For the curves a worker answers when a seeker has committed: otherwise more jobs would end than come
+   * Jobs that workers have, and seekers who wait for one. For the curves a worker answers when a seeker has committed: otherwise more jobs would end than come
    * where some waited before, and a job would seem to cost more.
    */
-  readonly #held: Held[] = [];
-  readonly #waiting: ((held: Held) => void)[] = [];
+  readonly #assigned: AssignedJob[] = [];
+  readonly #waiting: ((job: AssignedJob) => void)[] = [];
   /** When the seeker sent each commit, by its number. */
   readonly #sentAt = new Map<number, number>();
   /** From commit to `job_assign`, ms. */
@@ -227,7 +227,7 @@ class Driver {
               send({ type: "job_complete", job_id: frame.job_id, attempt: frame.attempt, output, receipt: unsigned, receipt_signature: signature });
             };
             if (this.#load.scene === null) answer();
-            else this.#hold({ id: frame.job_id, answer });
+            else this.#assign({ id: frame.job_id, answer });
             break;
           }
           case "job_complete_ack":
@@ -260,19 +260,19 @@ class Driver {
     }
   }
 
-  /** The job whose end a seeker polls next: its own, or for the curves one that a worker holds and answers now. */
+  /** The job whose end a seeker polls next: its own, or for the curves one that a worker has and answers now. */
   async #untilEnded(committed: string): Promise<string> {
-    const held = this.#load.scene === null ? null : (this.#held.shift() ?? (await new Promise<Held>((resolve) => this.#waiting.push(resolve))));
-    const id = held?.id ?? committed;
-    held?.answer();
+    const assigned = this.#load.scene === null ? null : (this.#assigned.shift() ?? (await new Promise<AssignedJob>((resolve) => this.#waiting.push(resolve))));
+    const id = assigned?.id ?? committed;
+    assigned?.answer();
     if (!this.#ends.delete(id)) await new Promise<void>((resolve) => this.#ends.set(id, resolve));
     return id;
   }
 
-  #hold(held: Held): void {
+  #assign(job: AssignedJob): void {
     const next = this.#waiting.shift();
-    if (next === undefined) this.#held.push(held);
-    else next(held);
+    if (next === undefined) this.#assigned.push(job);
+    else next(job);
   }
 
   /** One job from its commit to its checked result; returns its id. With `polls` its seeker asks every 2 ms; without, once, when its worker has its answer. */

@@ -14,7 +14,7 @@ class SlowFirst extends BaseSequencer {
 const MINUTES = ["minutes", "pairing"].map((name) => `test/conformance/slow/${name}.test.ts`);
 
 /** Files that give one coordinator all the work that a machine can send it, and measure how it serves others meanwhile: each runs alone. */
-const FLOODS = ["attacks/floods", "instances/held-requests"].map((name) => `test/conformance/${name}.test.ts`);
+const FLOODS = ["attacks/floods", "instances/waiting-requests"].map((name) => `test/conformance/${name}.test.ts`);
 
 /** Black-box: real processes, HTTP and WebSockets. From the repository: npx vitest run --root . --config test/conformance/vitest.config.ts */
 export default defineConfig({

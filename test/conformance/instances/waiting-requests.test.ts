@@ -9,7 +9,7 @@ beforeAll(async () => {
   evm = await start("evm");
 });
 
-test("[API6] 2,000 waits are held at once; past that a wait answers the present state at once", { timeout: 60_000 }, async () => {
+test("[API6] 2,000 requests wait at once; past that a wait answers the present state at once", { timeout: 60_000 }, async () => {
   const worker = await unsignedWorker(evm.socketUrl);
   const id = await evm.api.commit(llm(newUser()));
   await worker.assigned(id);

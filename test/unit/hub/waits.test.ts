@@ -15,7 +15,7 @@ async function waiting(waits: Waits, count: number, jobId: (index: number) => st
 describe("requests that wait", () => {
   const poll = (owner: string | null) => ({ owner, isCommit: false });
 
-  test("[API6, LM1] 200 of one client and 2,000 in all are held; the others have to be content with the present state, until a job ends", async () => {
+  test("[API6, LM1] 200 of one client and 2,000 in all may wait; the others get the present state, until a job ends", async () => {
     const deadlines = new Deadlines();
     const waits = new Waits(deadlines);
     expect(await waiting(waits, 300, () => "one", poll("a"))).toBe(LIMITS.waitsPerClient);
@@ -32,7 +32,7 @@ describe("requests that wait", () => {
     waits.ended("six");
   });
 
-  test("[API5, LM1] of the commits that wait for one job 8 are held, because each keeps its body; polls of it are not counted", async () => {
+  test("[API5, LM1] of the commits for one job 8 may wait, because each keeps its body; polls of it are not counted", async () => {
     const waits = new Waits(new Deadlines());
     const commit = { owner: null, isCommit: true };
     expect(await waiting(waits, 20, () => "one", commit)).toBe(LIMITS.waitersPerKey);
