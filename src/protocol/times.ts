@@ -69,7 +69,7 @@ export const TIMING = {
   reservation: 60 * SECOND,
   /** How often an open event stream gets a comment [API6]. */
   streamComment: 15 * SECOND,
-  /** How long a worker is reserved while a payment settles, from the beginning of the settle call: as long as `settle` [PY7]. */
+  /** How long a worker stays claimed while a payment settles, from the beginning of the settle call: as long as `settle` [PY7]. */
   hold: 20 * SECOND,
   /** After this time a settle call whose outcome nobody has reported counts as lost [PY8]. */
   settleReport: 25 * SECOND,
