@@ -53,7 +53,7 @@ app.get("/pair/:file", pageFile("pair"));
 const methodsOf = new TrieRouter<string>();
 for (const { method, path } of app.routes) if (method !== METHOD_NAME_ALL && path !== "/") methodsOf.add(METHOD_NAME_ALL, path, method);
 
-// A known path answers 405 to its other methods. Were that a route of each path, Hono could not use its fastest router: `commit` and `:id` would stand side by side.
+// A known path answers 405 to its other methods. With one such route for each path Hono could not use its fastest router, because `commit` and `:id` would be side by side.
 app.notFound((c) => {
   const [methods] = methodsOf.match(METHOD_NAME_ALL, c.req.path);
   return methods.length === 0 ? connect(c) : allowOnly(c, [...new Set(methods.map(([method]) => method))]);

@@ -51,7 +51,7 @@ export type Settings = {
   trustedIpHeader: string | null;
   stake: StakeSettings;
   payment: PaymentSettings;
-  /** Bytes of the hub's SQLite, or of D1, from which nothing more is accepted [LM3]. */
+  /** The size in bytes of the hub's SQLite, or of D1, at which no more commits are accepted [LM3]. */
   storageBytes: number;
   /** The size of the hub's queue [LM1]. */
   queue: { jobs: number; bytes: number; jobsPerUser: number };

@@ -61,8 +61,8 @@ function place(slice: number): number {
 }
 
 /**
- * Counts per client what happened in the last `period` ms, and allows never more than the limit in any span of that length [LM2].
- * Holds at most `mostKeys` sums; the one that was not used for the longest time is forgotten first.
+ * Counts per client what happened in the last `period` ms, and never allows more than the limit in any period of that length [LM2].
+ * It keeps at most `mostKeys` sums; the one that was not used for the longest time is forgotten first.
  */
 export class SlidingWindow {
   readonly #period: number;
@@ -138,7 +138,7 @@ export class TokenBucket {
   }
 
   /**
-   * Takes a frame that counts `amount` at `now`, and says what happens to it. A frame over the rate passes all the same, and does not count as part of a
+   * Takes a frame that counts `amount` at `now`, and says what happens to it. A frame over the rate still passes, and does not count as part of a
    * flood, if `isSpared` says so.
    */
   take(now: number, amount = 1, isSpared: () => boolean = () => false): TakeResult {
@@ -180,7 +180,7 @@ export class FrameBudget {
     this.#updates = new TokenBucket(flows.updates, now);
   }
 
-  /** Takes a frame as {@link TokenBucket.take} does, and says of what there are too many. */
+  /** Takes a frame as {@link TokenBucket.take} does, and says which of them are too many. */
   take(now: number, bytes: number, isSpared: () => boolean): TakeResult & { of: Counted } {
     const counted = this.#messages.take(now, 1, isSpared);
     return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isSpared), of: "bytes" } : { ...counted, of: "messages" };

@@ -76,7 +76,7 @@ export const TUNING = {
   hubRetryPause: 100,
   /** How long the facilitator's list of fee payers is used before it is asked for again. */
   feePayersFresh: 5 * MINUTE,
-  /** How long a facilitator that gave no list is not asked again, so that not every 402 waits for it [PY12]. */
+  /** How long a facilitator that gave no list is not asked again, so that 402s do not wait for it [PY12]. */
   feePayersPause: 2 * SECOND,
   /** How long requests use an old list while one of them asks for a new one. */
   feePayersAsking: 6 * SECOND,

@@ -9,7 +9,7 @@ export const LIMITS = {
   bodyBytes: 512 * KiB,
   /** Bytes of an LLM `prompt` or a TASK `input`; more is 413. */
   textBytes: 256 * KiB,
-  /** Bytes of a payload as the worker gets it, which can be longer than its body: with the prompt that is added to a chat, or written anew. More is 413. */
+  /** Bytes of a payload as the worker gets it, which can be longer than its body: with the prompt that is added to a chat, or rewritten. More is 413. */
   payloadBytes: 768 * KiB,
   /** Bytes of an output as JSON text. */
   outputBytes: 1 * MiB,
@@ -121,7 +121,7 @@ export const LIMITS = {
   queuedSettlements: 1_000,
   /** Payments of one payer that wait for a worker or for the outcome of their settlement [PY9]. */
   heldPayments: 4,
-  /** Payments of one payer that are not settled yet, including those that already have a reserved worker. */
+  /** Payments of one payer that are not settled yet, including those that already have a claimed worker. */
   unsettledPayments: 32,
   /** Settlements of one payer that are assumed within a day [PY8]. */
   assumedPerPayer: 3,
@@ -151,7 +151,7 @@ export const LIMITS = {
   lookupsWaiting: 1_000,
   /** Late results of one socket that are looked up or wait for it [WS10]. */
   lookupsPerSocket: 32,
-  /** Bytes of the texts of late results that are looked up or wait for it, two for each character: so many a character may take in memory [LM1]. */
+  /** Bytes of the texts of late results that are looked up or wait for it, two for each character: a character may take as many in memory [LM1]. */
   lookupBytes: 16 * MiB,
   /** Such bytes of one client, or of one socket where the client is not known: enough for the largest frame [LM1]. */
   lookupBytesPerClient: 2.5 * MiB,

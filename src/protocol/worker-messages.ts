@@ -207,7 +207,7 @@ export const JobCompleteAck = z
 export const TierChange = z.object({ type: z.literal("tier"), tier: Tier }).meta({ id: "tier" });
 /** The worker must stop this attempt; its result no longer counts [WS11]. */
 export const JobCancel = z.object({ type: z.literal("job_cancel"), job_id: z.string(), attempt: z.int(), reason: z.string() }).meta({ id: "job_cancel" });
-/** The answer to `drain`, when the worker has no job any more [WS11]. */
+/** The answer to `drain`, when the worker no longer has a job [WS11]. */
 export const Drained = z.object({ type: z.literal("drained") }).meta({ id: "drained" });
 /** The answer to a frame that the coordinator cannot use [WS1]. */
 export const ErrorFrame = z

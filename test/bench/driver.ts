@@ -160,14 +160,14 @@ class Driver {
     const { scene } = this.#load;
     if (scene === null) return;
     const keys = this.#hands.map(({ publicKey }) => publicKey);
-    await this.door("prove", { keys });
+    await this.fill("prove", { keys });
     // The 16 that come first: a set as large as that of a user with many machines.
-    if (scene.paired > 0) await this.door("pair", { users: scene.paired, keys: keys.slice(0, 16) });
-    if (scene.verified > 0) await this.door("stakes", { keys: keys.slice(0, scene.verified), stake: STAKE });
+    if (scene.paired > 0) await this.fill("pair", { users: scene.paired, keys: keys.slice(0, 16) });
+    if (scene.verified > 0) await this.fill("stakes", { keys: keys.slice(0, scene.verified), stake: STAKE });
   }
 
-  /** Asks the door of a server of the curves. */
-  async door(name: string, body: object): Promise<void> {
+  /** Fills a server of the curves. */
+  async fill(name: string, body: object): Promise<void> {
     const { status, text } = await this.#ask("POST", `/bench/${name}`, { "content-type": "application/json" }, JSON.stringify(body));
     if (status !== 200) fail(`/bench/${name} was answered ${status} ${text}`);
   }
@@ -397,7 +397,7 @@ async function main(): Promise<void> {
     () => done >= warm,
     () => done++,
   );
-  if (scene !== null && scene.queued > 0) await driver.door("queue", { jobs: scene.queued });
+  if (scene !== null && scene.queued > 0) await driver.fill("queue", { jobs: scene.queued });
 
   const say = async (word: string): Promise<void> => {
     console.log(word);

@@ -83,7 +83,7 @@ export class Hub {
     this.readsChain = settings.chain && (paying?.chainFrom ?? 0) === 0;
   }
 
-  // --- doors ---
+  // --- entry points ---
 
   submit(job: JobFacts, answer: (said: Answer) => void, payment?: { key: string; payer: string | null; byRequest?: boolean }): void {
     this.#awake();

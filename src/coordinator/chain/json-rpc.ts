@@ -85,7 +85,7 @@ async function post(url: string, deadline: number, body: unknown): Promise<unkno
   });
 }
 
-/** The body of an answer as text; null when it is longer than `most` bytes, of which then no more is read. @throws what the body's stream throws */
+/** The body of an answer as text; null if it is longer than `most` bytes, and then the rest is not read. @throws what the body's stream throws */
 export async function boundedText(response: Response, most: number): Promise<string | null> {
   if (isAnnounced(response, most)) return await response.text();
   const bytes = await readBytes(response.body, most);

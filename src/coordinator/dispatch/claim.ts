@@ -227,7 +227,7 @@ function setAsideIfSilent(state: DispatchState, worker: Worker, ctx: ReduceConte
   return true;
 }
 
-/** Claims the chosen worker: marks it busy. Nothing is awaited since the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
+/** Claims the chosen worker: marks it busy. Nothing is awaited after the choice, so no other job can get the worker. An unpaid job is settled first [PY7]. */
 function claim(state: DispatchState, job: LiveJob, worker: Worker, ctx: ReduceContext): void {
   dequeue(state, job);
   worker.jobId = job.id;

@@ -77,7 +77,7 @@ export type DispatchEvent =
   /** The worker sent a frame that is too large and that contains the id of this job. Its socket is about to be closed [LM1]. */
   | { type: "oversized"; connId: string; jobId: string }
   | { type: "drain"; connId: string }
-  /** The seeker wants the job no more; with `unlessStarted` only if no worker has started it [JB13]. */
+  /** The seeker no longer wants the job; with `unlessStarted` only if no worker has started it [JB13]. */
   | { type: "cancel"; jobId: string; unlessStarted?: boolean }
   | { type: "time" };
 
@@ -149,7 +149,7 @@ export type CompletionAnswer = "judged" | "not_live";
 /** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
 export type OrderVerb = "credit" | "void";
 /**
- * What came of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: a
+ * The outcome of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: a
  * bug has set the payment aside, and its money is in its payer's balance already.
  */
 export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "has_balance" | "no_such_payment";

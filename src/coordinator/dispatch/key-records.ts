@@ -30,7 +30,7 @@ export function praise(state: DispatchState, worker: Worker, job: LiveJob, ctx: 
   keepRecord(state, worker, record.strikes === 0 ? record : { ...record, strikes: record.strikes - 1 }, ctx);
 }
 
-/** Gives a worker its new record and has it written. Without a signature anyone could have used the key, so there only strikes are written. */
+/** Gives a worker its new record and saves it. Without a signature anyone could have used the key, so then only strikes are saved. */
 function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
   const before = worker.record;
   if (record === before) return;

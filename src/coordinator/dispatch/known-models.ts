@@ -72,7 +72,7 @@ export class KnownModels {
     return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name), TIMING.modelRemembered, now);
   }
 
-  /** Of too many names the oldest is forgotten. */
+  /** If there are too many names, the oldest is forgotten. */
   #remember(name: string, at: number): void {
     this.#left.delete(name);
     this.#left.set(name, at);

@@ -27,7 +27,7 @@ export type PaymentFacts = {
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
-  /** `retryDue`: the facilitator did not take the question, so the job is not offered before then. */
+  /** `retryDue`: the facilitator did not accept the request, so the job is not offered before then. */
   | { kind: "held"; retryDue?: number }
   /** `until`: if nobody has reported the outcome of the settle call by then, it counts as lost. */
   | { kind: "settling"; until: number }
@@ -140,7 +140,7 @@ export function checkMove(key: string, from: PaymentStep, to: PaymentStep): void
   if (!legal.includes(to)) throw new IllegalMove(key, from, to);
 }
 
-/** True if it is not known whether the money of a payment has moved, so that the chain's word counts. What a bug has set aside is the operator's alone. */
+/** True if it is not known whether the money of a payment has moved, so that the chain's word counts. Only the operator decides about a payment that a bug has set aside. */
 export function isInDoubt({ phase, doubts }: Pick<Payment, "phase" | "doubts">): boolean {
   if (phase.kind === "unresolved") return phase.reason !== "illegal_move";
   return phase.kind === "unknown" || (phase.kind === "settling" && doubts > 0);
@@ -160,7 +160,7 @@ export type Payment = PaymentFacts & {
   credit?: Credit;
   /** When its job made a credit although it had streamed text, ms since the epoch; left out if it did not [PY9]. */
   streamedAt?: number;
-  /** Number of settle calls after which the money may have moved and may not have [PY8]. */
+  /** Number of settle calls with an unclear outcome: the money may have moved or not [PY8]. */
   doubts: number;
   /** True if one of them had no answer at all: a time-out, a 5xx, a connection that was cut. Only then "already used" may mean one of our calls [PY8]. */
   lostAnswer: boolean;
@@ -181,7 +181,7 @@ export type Ledger = {
   readonly payments: Map<string, Payment>;
   /** Keys of the payments that the hub settles now. */
   readonly inFlight: Set<string>;
-  /** Keys of the payments that the request settles that brought them [PY7]. */
+  /** Keys of the payments that are settled by the request that brought them [PY7]. */
   readonly entrusted: Set<string>;
   /** Payments that wait until the hub may settle them, in the order of their arrival. */
   readonly settleQueue: Set<string>;

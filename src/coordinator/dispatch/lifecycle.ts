@@ -11,7 +11,7 @@ import { endWork, mayDiffer, standBack } from "./standing.ts";
 import { type DispatchState, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
-/** Causes of an end after which a worker is one failure nearer to its rest. */
+/** Causes of an end that count as a failure of the worker. After several in a row it rests. */
 const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
 
 /** Releases the worker that was claimed for a settling job; the job goes on settling without it. */
@@ -99,7 +99,7 @@ function undoLease(job: LiveJob, lease: Lease): void {
 /** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. `blames`: its network stands back for it. */
 export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext, blames = true): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
-  // A reject is no failure of the key, but each key of a network could reject each job.
+  // A reject is not a failure of the key. It counts against the network, because each key of a network could reject each job.
   const { lease } = job.phase;
   if (lease.network !== undefined && blames) standBack(state, lease.network, ctx.now);
   const worker = endLease(state, job, null, ctx);

@@ -79,7 +79,7 @@ export function closePaymentOf(state: DispatchState, job: LiveJob, outcome: Outc
   return outcome.status === "completed" && (phase.kind === "settled" || phase.kind === "covered") ? phase.transaction || null : null;
 }
 
-/** Closes the payments of jobs that are missing because their rows could not be read. Otherwise these payments would stay open for ever [PY9]. */
+/** Closes the payments of jobs that are missing because their rows could not be read. Otherwise these payments would stay open forever [PY9]. */
 export function closeWithoutJob(state: DispatchState, ctx: ReduceContext): void {
   for (const payment of [...state.ledger.payments.values()]) if (!state.jobs.has(payment.jobId)) close(state, payment, false, ctx);
 }
@@ -107,7 +107,7 @@ function close(state: DispatchState, payment: Payment, spent: boolean, ctx: Redu
   else if (phase.kind === "covered") endCover(state, payment, phase, spent, ctx);
   else if (phase.kind !== "settled") return;
   else if (spent) movePayment(state, payment, { ...phase, kind: "spent" }, ctx);
-  // What was only assumed becomes a credit by the operator alone [PY8].
+  // Only the operator can make a credit of a settlement that was assumed [PY8].
   else if (phase.assumedAt !== undefined)
     movePayment(state, payment, { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt: phase.assumedAt }, ctx);
   else openCredit(state, payment, phase.transaction, ctx);

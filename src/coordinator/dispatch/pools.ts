@@ -1,7 +1,7 @@
 // Ordered sets of ids, and the pools in which jobs and workers that match find each other: by job type, tier and model. On a job's way: the claim looks into them.
 import type { JobType } from "../../protocol/job.ts";
 
-/** So many entries are skipped one by one before all of them are read. */
+/** After this many skipped entries, all entries are read at once. */
 const MOST_SKIPPED = 32;
 
 type Entry = { id: string; order: number; seq: number };

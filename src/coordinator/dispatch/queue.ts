@@ -65,7 +65,7 @@ export class Queue {
     }
   }
 
-  /** Counts a job that waits no more. */
+  /** Counts a job that no longer waits. */
   remove(owners: JobOwners, payloadBytes: number): void {
     for (const kind of KINDS) {
       this.#shares[kind].jobs.give(owners[kind]);

@@ -58,7 +58,7 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   if ("connId" in event && event.type !== "register" && !state.keyByConn.has(event.connId)) return { answer: null, rows, sends, settles };
   const entrusts = event.type === "submit" && event.payment?.byRequest === true ? event.payment.key : null;
   const ctx: ReduceContext = { ...input, rows, sends, settles, entrusts };
-  // First, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
+  // This comes first, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
   const answer = handle(state, event, ctx);
   admitArrived(state, ctx);
@@ -163,7 +163,7 @@ function handleWithoutAnswer(
     }
     case "oversized": {
       const job = jobLeasedTo(state, worker, event.jobId, undefined);
-      // Before the job is taken from it: its socket is about to be closed, so it must not get another job.
+      // The worker goes before its job does: its socket is about to be closed, so it must not get another job.
       removeWorker(state, worker, ctx);
       if (job === undefined) return orphan(state, worker, ctx);
       ctx.sends.push({ type: "completion_ack", connId: event.connId, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
@@ -238,7 +238,7 @@ function failUnpayable(state: DispatchState, ctx: ReduceContext): void {
   }
 }
 
-/** Handles the end of a restart: what is still without a socket has lost its worker. */
+/** Handles the end of a restart: a job that is still without a socket has lost its worker. */
 function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
   // The end of their grace time must survive the next loss of memory too. Nothing else has changed, so the revision stays.
   for (const job of state.jobs.values()) if (job.phase.kind === "orphaned") ctx.rows.push({ type: "save", jobId: job.id });
@@ -329,7 +329,7 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
         job.phase = { kind: "waiting", claimDue: ctx.now + TIMING.retryTick };
         return setTimer(state, job);
       }
-      // Nobody may read of a paid job that it found no worker, because that means that nothing was charged [JB5].
+      // A paid job must not say that it found no worker, because that means that nothing was charged [JB5].
       return finish(state, job, failure(job.cause ?? (isPaid(state, job) ? "worker_unavailable" : "no_eligible_worker"), job.message), null, ctx);
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);

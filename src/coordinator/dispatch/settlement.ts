@@ -34,8 +34,8 @@ function settleNext(state: DispatchState, ctx: ReduceContext): void {
 }
 
 /**
- * True if an answer counts that nobody waits for any more: the hub has lost its memory since, or has given up. That money moved is true even so. If it moved
- * for a payment that cannot have moved, the move is illegal, and the operator is told.
+ * True if an answer still counts although nobody waits for it: the hub has lost its memory since, or has given up. If it says that money moved, that is true
+ * anyway. If the payment cannot have moved, the move is illegal, and the operator is told.
  */
 function isNews({ phase }: Payment, settlement: Settlement): boolean {
   if (settlement.kind !== "settled" || (phase.kind === "unresolved" && phase.reason === "illegal_move")) return false;
@@ -66,7 +66,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
     case "refused":
       // This call moved nothing, but an earlier one may have. The chain will tell.
       if (state.settings.chain && payment.doubts > 0) break;
-      // Without the chain's word nobody may ever tell. So after a doubt the job ends, and the question stays open.
+      // Without the chain, nobody may ever know. So after a doubt the job ends, and the payment stays in doubt.
       if (payment.doubts > 0) doubt(state, payment, ctx);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);
       if (job !== undefined) fail(state, job, ctx);
@@ -131,19 +131,19 @@ function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void
   movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx, from);
 }
 
-/** The facilitator did not take the question, so nothing has happened: the worker goes, and the job is offered again after a pause. */
+/** The facilitator did not accept the request, so nothing has happened: the worker is released, and the job is offered again after a pause. */
 function askLater(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
   const retryDue = Math.max(ctx.now, Math.min(ctx.now + TIMING.settleRetry, job.windowDue));
   movePayment(state, payment, { kind: "held", retryDue }, ctx);
   releaseWorker(state, job, ctx);
 }
 
-/** The pause after a question that was not taken is over. */
+/** The pause after a request that was not accepted is over. */
 function offerHeld(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   movePayment(state, payment, { kind: "held" }, ctx);
   const job = state.jobs.get(payment.jobId);
   if (job?.phase.kind !== "settling") return;
-  // It never came to a settlement, though there were workers.
+  // There were workers, but the settlement never began.
   if (job.windowDue <= ctx.now) return fail(state, job, ctx);
   wait(state, job, job.windowDue, ctx);
 }

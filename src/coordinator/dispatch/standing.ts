@@ -170,7 +170,7 @@ function turnsIn(state: DispatchState, pool: PoolName): Turns | undefined {
   return turns;
 }
 
-/** Forgets a network if nobody is there and it has nothing to answer for. */
+/** Forgets a network without workers and failures. Networks with failures are remembered, up to a limit. */
 function forgetIfGone(state: DispatchState, network: Network): void {
   const { name } = network;
   if (network.keys.size + network.atWork.size > 0) return;
@@ -200,7 +200,7 @@ export function beginWork(state: DispatchState, name: string, key: string, now: 
   move(state, network);
 }
 
-/** Notes that a key of this network has its job no more. */
+/** Notes that a key of this network no longer has its job. */
 export function endWork(state: DispatchState, name: string | undefined, key: string): void {
   const network = name === undefined ? undefined : state.networks.get(name);
   if (network?.atWork.delete(key) !== true) return;

@@ -77,7 +77,7 @@ export type LiveJob = JobFacts & {
   streamed: boolean;
   /** The lease of each attempt, and those of workers that rejected the job after they had acknowledged it. Only the result of a worker that held one counts [WS12]. */
   holders: Lease[];
-  /** Workers that lost, failed or rejected the job [JB4]; of those that rejected it the last ones. */
+  /** Workers that lost, failed or rejected the job [JB4]; of those that rejected it, only the last ones. */
   tried: Set<string>;
   /** Keys that have a strike for this job already [RC4]. */
   struck: Set<string>;

@@ -3,7 +3,7 @@ import { OrderedPool } from "./pools.ts";
 
 /**
  * The networks with an idle worker on probation in one pool. A network whose turn has changed is only noted, and gets its place when a claim looks at the
- * pool: strangers may name a thousand models, and nobody may ever ask for them. Each network is in one of the three.
+ * pool: strangers may name a thousand models, and nobody may ever ask for them. Each network is in one of the three sets.
  */
 export class Turns {
   /** Those with none at work, and the others, by their turn. */

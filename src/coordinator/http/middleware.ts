@@ -56,7 +56,7 @@ export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
 };
 
-/** False for a `Host` that is no host name, and for one that is longer than any. Cloudflare refuses both; a bare workerd accepts both. */
+/** False for a `Host` that is no host name, and for one that is too long for a host name. Cloudflare refuses both; a bare workerd accepts both. */
 function isValidHost({ url, headers }: Request): boolean {
   return URL.canParse(url) && (headers.get("Host")?.length ?? 0) <= LIMITS.hostChars;
 }
@@ -64,7 +64,7 @@ function isValidHost({ url, headers }: Request): boolean {
 /**
  * Why a local coordinator does not answer a request; null if it does. A browser sends the requests of any page, also to the machine that it runs on. So a page
  * of another site must not give work to a local coordinator, nor register a worker at it: the browser names that site in `Origin`, or in `Host` if the site
- * gave its own name the address 127.0.0.1. Pages on other ports of the machine are its owner's. Programs that are no browsers send no `Origin`.
+ * gave its own name the address 127.0.0.1. Pages on other ports of the machine are its owner's. Programs that are not browsers send no `Origin`.
  */
 function refusedLocally({ url, headers }: Request, { local, publicHost }: Pick<Settings, "local" | "publicHost">): string | null {
   if (!local) return null;
@@ -77,14 +77,14 @@ function refusedLocally({ url, headers }: Request, { local, publicHost }: Pick<S
 /** The usual URL of a local coordinator, which need not be parsed to be understood. */
 const LOCAL_URL = /^http:\/\/(127\.0\.0\.1|localhost)(?::\d{1,4})?\//;
 
-/** The host name of a URL; empty for a text that is no URL, such as the `Origin` `null` of a file. */
+/** The host name of a URL; empty for a text that is not a URL, such as the `Origin` `null` of a file. */
 function hostnameOf(url: string): string {
   const usual = LOCAL_URL.exec(url)?.[1];
   if (usual !== undefined) return usual;
   return URL.canParse(url) ? new URL(url).hostname : "";
 }
 
-/** For each rate: its setting, its period, and the binding of the wrangler files that lets Cloudflare count the same per location [LM2]. */
+/** For each rate: its setting, its period, and the binding of the wrangler files by which Cloudflare counts the same requests per location [LM2]. */
 const RATED = {
   commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
   paidCommits: { setting: "paidCommitsPerMinute", period: TIMING.minute, counter: "PAID_COMMIT_RATE" },

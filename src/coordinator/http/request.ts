@@ -40,8 +40,8 @@ type JsonBody = { json: unknown; text: string };
 type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
- * How much of a body that is too long is read and dropped: the transport breaks the connection of a request that is answered earlier, and a client that
- * sends all before it reads would see a broken connection instead of the answer.
+ * How many bytes of a body that is too long are read and dropped. The transport breaks the connection of a request that is answered earlier, and a client
+ * that sends everything before it reads would then not see the answer.
  */
 const DROPPED_BYTES = 3 * LIMITS.bodyBytes;
 
@@ -126,7 +126,7 @@ export async function fingerprint(policy: ResolvedPolicy, commit: CommitRequest,
 
 /**
  * One preference of a `Prefer` header: `name`, `name=value` or `name="quoted value"`; parameters after `;` are ignored.
- * An unquoted value has at least one character. If it could be empty, a long run of blanks would match in so many ways that a header took minutes.
+ * An unquoted value has at least one character. If it could be empty, a long run of blanks would match in so many ways that one header would take minutes.
  */
 const PREFERENCE = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*(?:=\s*(?:(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))\s*)?)?(?:;|$)/;
 

@@ -31,7 +31,7 @@ export class Batch {
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
   /** The payments whose money has come into their payers' balances. */
   readonly credits: Payment[] = [];
-  /** Orders of the operator that were carried out, by id, with what came of them [PY8]. */
+  /** Orders of the operator that were carried out, by id, with their outcomes [PY8]. */
   readonly orders = new Map<string, OrderOutcome>();
   /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
@@ -108,7 +108,7 @@ export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
 }
 
-/** When the next batch is written: at rest at once, and under load later, the more rows the last write had. */
+/** When the next batch is written: at once if the hub is at rest; later under load, and the more rows the last write had, the later. */
 export class Pace {
   #writtenAt = 0;
   #spacing: number = TUNING.journalSpacing;
@@ -125,7 +125,7 @@ export class Pace {
     this.#hasFailed = true;
   }
 
-  /** Calls `write` when the batch that begins now is to be written. It must not be done in this call: its event may have more changes. */
+  /** Calls `write` when the batch that begins now must be written, never during this call: its event may have more changes. */
   next(write: () => void): void {
     const left = this.left();
     // No timer at rest: even one of 0 ms is a millisecond late, twice in each job.

@@ -1,4 +1,4 @@
-// Decides about payments of which nobody knows whether their money has moved: by what the chain says. After a job's way.
+// Reads the chain to decide about payments in doubt: nobody knows whether their money has moved. After a job's way.
 import { TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/index.ts";
@@ -12,7 +12,7 @@ import type { LedgerStore } from "./ledger-store.ts";
 
 type Parts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
 
-/** So many readings take about four hours. */
+/** This many readings take about four hours. */
 const MANY_READINGS = 50;
 
 /** A payment in doubt: when it is read next, ms since the epoch, how often it was read, and what the last reading has found. */
@@ -55,7 +55,7 @@ export class ChainReads {
     return Math.min(...[...this.#waiting.values()].map(({ due }) => due));
   }
 
-  /** Learns the number of a finalized block, which payments note before they are settled. Not awaited by anyone: no payment waits for the RPC. */
+  /** Learns the number of a finalized block, which payments note before they are settled. Nobody awaits this, because no payment waits for the RPC. */
   learnBlock(): void {
     const { source, ledger, clock } = this.#parts;
     const now = clock();

@@ -78,7 +78,7 @@ export function workerMessage(text: string | null | undefined): { message?: stri
   return line === "" ? {} : { message: [...line].slice(0, LIMITS.messageChars).join("") };
 }
 
-/** The error text, if the output is an object whose only member is a string `error`: so a worker says that it failed [JB5]. */
+/** The error text, if the output is an object whose only member is a string `error`: some workers report a failure like this [JB5]. */
 function errorOf(output: unknown): string | null {
   return isJsonObject(output) && Object.keys(output).length === 1 && typeof output.error === "string" ? output.error : null;
 }
@@ -88,7 +88,7 @@ export type ExpectedOutput = { jobType: JobType; taskType?: TaskType };
 
 /**
  * Checks that an output has the documented fields with their types [RC6]; other members are allowed. The text of an LLM may be in `text` if there is no
- * `output`: the SDK reads it so.
+ * `output`: the SDK reads it too.
  * @returns null, or `shape:` and what was expected
  */
 function shapeFault(output: unknown, { jobType, taskType }: ExpectedOutput): string | null {

@@ -234,7 +234,7 @@ export class Dispatcher {
     this.#openBatch().idempotent.set(idempotencyId(entry.userId, entry.key), entry);
   }
 
-  /** Notes what came of an order, in the transaction that changes its payment [PY8]. */
+  /** Notes the outcome of an order, in the transaction that changes its payment [PY8]. */
   keepOrder(id: string, outcome: OrderOutcome): void {
     this.#openBatch().orders.set(id, outcome);
   }

@@ -146,7 +146,7 @@ export class Journal {
       .toArray();
   }
 
-  /** Notes that D1 has these rows, in one transaction: those of jobs that have ended are deleted, of the others the revision is kept. */
+  /** Notes that D1 has these rows, in one transaction: those of jobs that have ended are deleted, for the others the revision is noted. */
   synced(rows: readonly JournalRow[]): void {
     const pairs = (of: (row: JournalRow) => boolean): string => JSON.stringify(rows.filter(of).map(({ id, rev }) => [id, rev]));
     const [ended, live] = [pairs((row) => row.ended_at !== null), pairs((row) => row.ended_at === null)];

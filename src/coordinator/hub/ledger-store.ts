@@ -14,7 +14,7 @@ export type PaymentTexts = { payload?: string; requirements?: string; response?:
 const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
   z.object({ kind: z.literal("held"), retryDue: z.number().exactOptional() }),
-  // An earlier hub did not save until when.
+  // An earlier hub did not save `until`.
   z.object({ kind: z.literal("settling"), until: z.number().default(0) }),
   z.object({ kind: z.literal("unknown"), retryDue: z.number() }),
   z.object({
@@ -76,7 +76,7 @@ type Row = {
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
 const NEEDED = ["reserved", "held", "settling", "unknown", "unresolved"];
 
-/** Phases in which the authorization of a payment has not been used, if no settle call has ended in doubt: the block of now is older than its use. */
+/** Phases in which the authorization of a payment has not been used, if no settle call has ended in doubt: the present block is older than its use. */
 const UNUSED = ["reserved", "held", "settling"];
 
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
@@ -88,7 +88,7 @@ const OPEN = `SELECT * FROM payments WHERE kind NOT IN ('spent', 'void', 'unreso
 export class LedgerStore {
   readonly #sql: SqlStorage;
   readonly #network: string;
-  /** A finalized block of the chain that is not newer than any payment of now; null if none is known [PY8]. */
+  /** A finalized block of the chain that is not newer than any payment that comes now; null if none is known [PY8]. */
   block: number | null = null;
 
   constructor(sql: SqlStorage, network: string) {
@@ -223,7 +223,7 @@ export class LedgerStore {
     const kinds = live ? "kind <> 'reserved'" : "kind IN ('spent', 'credit', 'void', 'unresolved')";
     const query = `SELECT * FROM payments WHERE copied_rev < rev AND ${kinds} ORDER BY updated_at`;
     const copies: PaymentCopy[] = [];
-    // The query has no limit: damaged rows are skipped, and they must not block the others for ever.
+    // The query has no limit: damaged rows are skipped, and they must not block the others forever.
     for (const row of this.#sql.exec<Row>(query)) {
       const payment = read(row);
       if (payment !== null) copies.push({ ...payment, rev: row.rev, updatedAt: row.updated_at });
@@ -246,7 +246,7 @@ export class LedgerStore {
     return this.#sql.exec("SELECT 1 FROM payments WHERE kind = 'unresolved' LIMIT 1").toArray().length > 0;
   }
 
-  /** What came of an order; null if it was not carried out. */
+  /** The outcome of an order; null if it was not carried out. */
   orderOutcome(id: string): string | null {
     return this.#sql.exec<{ outcome: string }>("SELECT outcome FROM payment_orders WHERE id = ?", id).toArray()[0]?.outcome ?? null;
   }
@@ -278,7 +278,7 @@ function read(row: Row): Payment | null {
   if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
   const credit = readCredit(row, phase);
   if (credit === null) return null;
-  // An earlier hub noted the job of another request that spent this payment as a credit, and beside it its own one.
+  // An earlier hub noted the job of another request that spent this payment as a credit, and beside it the payment's own job.
   const jobId = phase.kind === "settled" ? row.job_id : (row.own_job_id ?? row.job_id);
   const facts = { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer: row.lost_answer === 1, phase };
   return { ...facts, ...(credit !== undefined && { credit }), ...(streamedAt !== null && { streamedAt }) };

@@ -195,7 +195,7 @@ export class Outbox {
     return batch.rows;
   }
 
-  /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly one in vain. */
+  /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly any row for nothing. */
   #next(live: boolean): [string, Waiting][] {
     const next: [string, Waiting][] = [];
     let bytes = 0;

@@ -1,4 +1,4 @@
-// Paid commits: reserve, submit after the router had the payment verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
+// Paid commits: reserve, submit after the payment was verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { LIMITS } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
@@ -37,10 +37,10 @@ type Parts = {
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
 
-/** What is known of an idempotency key, or why that is not told. */
+/** What is known of an idempotency key, or why the request is refused. */
 type Stored = Extract<ReserveAnswer, { state: "known" | "refused" }>;
 
-/** Handles paid commits: `reserve`, then `submit` after the router had the payment verified, then `settled` when a worker was claimed [PY5–PY9]. */
+/** Handles paid commits: `reserve`, then `submit` after the payment was verified, then `settled` when a worker was claimed [PY5–PY9]. */
 export class PaidCommits {
   readonly #parts: Parts;
   readonly #mutex = new KeyedMutex();
@@ -130,7 +130,7 @@ export class PaidCommits {
     }
   }
 
-  /** Lets the requests go on that wait for one whose payment has come into doubt: its router may never tell how it ended, and its job stands [PY8]. */
+  /** Releases the requests that wait for one whose payment is now in doubt: its router may never report the outcome, and its job stays accepted [PY8]. */
   doubted(payments: readonly Payment[]): void {
     for (const { jobId, doubts } of payments) if (doubts > 0) this.#mutex.release(jobId);
   }
@@ -178,7 +178,7 @@ export class PaidCommits {
       const texts = ledger.settleTexts(key);
       return texts === null ? { kind: "unknown", reason: "payload_erased", lost: false } : await settle(texts.payload, texts.requirements);
     } catch (error) {
-      // Without an outcome the call would use one of the few places for settlements for ever.
+      // Without an outcome the call would use one of the few places for settlements forever.
       logError("settlement_failed", errorFacts(error));
       return { kind: "unknown", reason: "failed", lost: false };
     }
@@ -186,7 +186,7 @@ export class PaidCommits {
 
   async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal, refusal } = this.#parts;
-    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then its job may be in the journal alone.
+    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
     const row = dispatcher.state.ledger.payments.get(key) ?? ledger.find(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = input.again === false ? null : journal.result(input.id);

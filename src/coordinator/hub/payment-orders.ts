@@ -1,4 +1,4 @@
-// Carries out the operator's orders about payments of which nobody knows whether their money has moved. After a job's way.
+// Carries out the operator's orders about payments in doubt. After a job's way.
 import * as z from "zod";
 import type { OrderOutcome } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
@@ -74,7 +74,7 @@ async function openOrders(db: D1Database): Promise<{ orders: PaymentOrder[]; inv
   return { orders, invalid };
 }
 
-/** Notes what came of an order, once. @throws {StoreUnavailable} */
+/** Notes the outcome of an order, once. @throws {StoreUnavailable} */
 async function noteOutcome(db: D1Database, id: string, outcome: string, now: number): Promise<void> {
   const update = db.prepare("UPDATE payment_orders SET done_at = ?2, outcome = ?3 WHERE id = ?1 AND done_at IS NULL").bind(id, now, outcome);
   await writeD1(db, () => update.run());

@@ -4,7 +4,7 @@ import { TUNING } from "../tuning.ts";
 /**
  * Stops all events of the hub for one round of the runtime's event loop [LM2]. workerd looks for requests, answers and timers only when nothing else is left to
  * do, and sockets whose clients send as fast as they can always leave it something: eight of them delayed a job by nine seconds. A frame that may not be read
- * asks for a pause, in which these sockets have to wait and everyone else is looked at. Each round then takes a few milliseconds.
+ * asks for a pause, in which these sockets have to wait and everyone else is served. Each round then takes a few milliseconds.
  */
 export class ReadPause {
   readonly #ctx: Pick<DurableObjectState, "blockConcurrencyWhile">;

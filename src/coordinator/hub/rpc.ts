@@ -110,7 +110,7 @@ export type SettleReport =
   | { kind: "not_asked"; reason: string }
   | { kind: "unknown"; reason: string; lost: boolean };
 
-/** The hub's answer to a submit. With `settle` a worker is kept: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. */
+/** The hub's answer to a submit. With `settle` a worker is claimed: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. */
 export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string };
 
 /** A job of the list of a user. Times are in ms since the epoch. */
@@ -131,7 +131,7 @@ export interface HubRpc {
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
   /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. */
   submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
-  /** Records how the settle call ended that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
+  /** Records the outcome of the settle call that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
   settled(job: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer>;
   /**
    * Cancels a job; with `unlessStarted` only if no worker has started it. Null if the token is not the job's. `job` is JSON text of the Job as it is then;

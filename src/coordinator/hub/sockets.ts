@@ -200,7 +200,7 @@ export class Sockets {
   }
 
   of(ws: WebSocket): Conn | undefined {
-    // Before all else: who ignores that it was closed may send as fast as it can.
+    // This check comes first, because a client that ignores the close may send as fast as it can.
     if (ws.readyState !== WebSocket.OPEN) return undefined;
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
     return conn !== undefined && this.isHere(conn) ? conn : undefined;
@@ -299,7 +299,7 @@ export class Sockets {
     if (conn !== undefined) conn.leaving = true;
   }
 
-  /** True if half of what the worker may leave unread is free, so that a frame that it can do without may be sent: such frames never close a socket [WS6]. */
+  /** True if half of what the worker may leave unread is free, so that an optional frame may be sent: such frames never close a socket [WS6]. */
   mayOffer({ attachment, unreadBytes }: Conn): boolean {
     const owner = this.#ownerOf(attachment.client);
     return unreadBytes <= LIMITS.unreadBytes / 2 && (owner === null || this.#unread.of(owner) <= UNREAD.each / 2);

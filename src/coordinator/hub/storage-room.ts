@@ -75,7 +75,7 @@ export class StorageRoom {
     this.#noted("d1", bytes);
   }
 
-  /** Deletes the counts that are over. */
+  /** Deletes the counts of days that are over. */
   purge(now: number): void {
     this.#sql.exec(
       "DELETE FROM stored_bytes WHERE name IN (SELECT name FROM stored_bytes WHERE updated_at <= ? ORDER BY updated_at LIMIT ?)",

@@ -18,7 +18,7 @@ export class StoredModels {
     this.#sql = sql;
   }
 
-  /** Stores what has changed, in the transaction of a batch. Of too many names the ones that left the longest ago go. */
+  /** Stores what has changed, in the transaction of a batch. If there are too many names, those that left the longest ago are deleted. */
   keep(models: ReadonlyMap<string, number | null>, now: number): void {
     for (const [name, leftAt] of models) {
       this.#due.delete(name);
@@ -46,5 +46,5 @@ export class StoredModels {
   }
 }
 
-/** The names that are too many: those that left the longest ago. */
+/** The names above the limit: those that left the longest ago. */
 const SURPLUS = "SELECT name FROM models ORDER BY name = '' DESC, left_at IS NULL DESC, left_at DESC LIMIT -1 OFFSET ?";

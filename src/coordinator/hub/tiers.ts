@@ -47,7 +47,7 @@ export class Tiers {
   async readAtRegistration(key: string): Promise<Pick<Registered, "tier" | "tierDue">> {
     if (this.#reader === null) return { tier: "Open", tierDue: 0 };
     const now = this.#clock();
-    // A registration does not wait for a source that has just failed: it would take its whole deadline. The sweep reads the tier soon.
+    // A registration does not wait for a source that has just failed: that would take the whole deadline. The sweep reads the tier soon.
     if (now < this.#downUntil && this.#downUntil <= now + TIMING.sweep) return this.#tierWithDue(null, 0);
     // After a deploy all workers come at once. Their next reads are spread over many sweeps; otherwise they would fall into two of them.
     return this.#tierWithDue(await this.#read(this.#reader, key), TIMING.stakeRefresh - TIMING.sweep);

@@ -192,7 +192,7 @@ export class WorkerFrames {
     }
   }
 
-  /** True if a frame over the rate is the result of the job that its worker holds: it is read all the same, once for each attempt [LM2]. */
+  /** True if a frame over the rate is the result of the job that its worker holds: it is read anyway, once for each attempt [LM2]. */
   #isAwaited(conn: Conn, data: string | ArrayBuffer): boolean {
     const { state } = this.#parts.dispatcher;
     const jobId = this.#jobOf(conn);
@@ -203,12 +203,12 @@ export class WorkerFrames {
     return true;
   }
 
-  /** Notes that a worker reads: it works on the job that it holds. One that rejects or fails its job may not have read it [LM1]. */
+  /** Notes that a worker reads: it works on its job. One that rejects or fails its job may not have read it [LM1]. */
   #noteReading(conn: Conn, jobId: string): void {
     if (this.#jobOf(conn) === jobId) this.#parts.sockets.noteRead(conn);
   }
 
-  /** The job that the worker of a socket holds. */
+  /** The job that the worker of a socket has. */
   #jobOf(conn: Conn): string | null {
     return this.#parts.dispatcher.state.workers.get(conn.attachment.worker?.key ?? "")?.jobId ?? null;
   }

@@ -1,4 +1,4 @@
-// The Durable Object: each door takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
+// The Durable Object: each entry point takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type ModelList, modelList } from "../../protocol/models.ts";
@@ -38,7 +38,7 @@ import { WorkerKeys } from "./worker-keys.ts";
 
 /**
  * The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job.
- * Each of its doors (upgrade, commit, message, close, error, alarm) turns input into events for the dispatch core.
+ * Each of its entry points (upgrade, commit, message, close, error, alarm) turns input into events for the dispatch core.
  */
 export class WorkerHub extends DurableObject<Env> implements HubRpc {
   /** D1. A field, so that a test can replace it with one that fails. */
@@ -157,7 +157,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
   }
 
-  // ── Doors for the router ──────────────────────────────────────────────────────────────────────
+  // ── Entry points for the router ───────────────────────────────────────────────────────────────
 
   async commit(input: CommitInput): Promise<CommitAnswer> {
     return this.#freeCommits.commit(input);
@@ -261,7 +261,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  // ── Doors for workers ─────────────────────────────────────────────────────────────────────────
+  // ── Entry points for workers ──────────────────────────────────────────────────────────────────
 
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
@@ -287,7 +287,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     hangUp(ws, CLOSE.tooBig, "socket error");
   }
 
-  /** The one alarm for everything that is due. It must not throw: after six failures the platform drops an alarm for ever. */
+  /** The one alarm for everything that is due. It must not throw: after six failures the platform drops an alarm forever. */
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     try {
@@ -305,7 +305,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  // ── Behind the doors ──────────────────────────────────────────────────────────────────────────
+  // ── Behind the entry points ───────────────────────────────────────────────────────────────────
 
   async #message(conn: Conn, data: string | ArrayBuffer): Promise<void> {
     try {

@@ -67,7 +67,7 @@ export type Media = { schema: JsonSchema; example?: unknown; examples?: Record<s
 /** One response of an operation. */
 export type ResponseObject = { description: string; headers?: Record<string, Header | Ref>; content?: Record<string, Media> };
 
-/** What catalogs of paid services read about an operation, as x402scan's "Discovery & Registration Spec" has it. The 402 says what is really to be paid. */
+/** What catalogs of paid services read about an operation, as x402scan's "Discovery & Registration Spec" has it. The real price is in the 402. */
 export type PaymentInfo = { price: { mode: "fixed"; currency: "USD"; amount: string }; protocols: [{ x402: Record<string, never> }] };
 
 /** One method of one path. */

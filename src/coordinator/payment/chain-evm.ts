@@ -1,4 +1,4 @@
-// Reads from an EVM chain what became of EIP-3009 authorizations. After a job's way: for payments whose settlement is not known.
+// Reads from an EVM chain what became of EIP-3009 authorizations. After a job's way: for payments whose outcome is not known.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { readJson, type Result } from "../../protocol/text.ts";
@@ -107,7 +107,7 @@ export class EvmChain implements ChainSource {
     });
   }
 
-  /** The newest finalized block of the chain that was meant: any other chain would say that the authorization was never used. */
+  /** The newest finalized block, if this is the right chain: any other chain would say that the authorization was never used. */
   async #finalized(): Promise<Header> {
     const [id, block] = await askRpc(this.#rpc, [
       { method: "eth_chainId", params: [] },
@@ -118,7 +118,7 @@ export class EvmChain implements ChainSource {
   }
 }
 
-/** What is to be searched for a payment; null if its texts are erased. */
+/** What to search for a payment; null if its texts are erased. */
 function searchOf(doubt: Doubt, { number }: Header): Search | null {
   const [payload, terms] = [parsed(Payload, doubt.payload), parsed(Terms, doubt.requirements)];
   if (payload === null || terms === null) return null;
@@ -214,14 +214,14 @@ function unused({ number }: Header): Extract<ChainAnswer, { kind: "open" }> {
   return { kind: "open", found: { searched: null, unusedAt: number }, more: false };
 }
 
-/** The block from which on an authorization is searched that was used before its first reading: the nearest one that is older than it. */
+/** The first block of the search for an authorization that was used before its first reading: the nearest one that is older than it. */
 function beginning({ validAfter }: Search, probes: readonly RpcResult[]): number {
   const blocks = probes.map((probe) => read(Header, probe)).filter((block) => block !== null);
   const older = blocks.filter(({ timestamp }) => timestamp <= validAfter).map(({ number }) => number);
   return older.length > 0 ? Math.max(...older) : 0;
 }
 
-/** True if this is an event of the authorization that was asked for: a wrong one means that the RPC does not do as it was told. */
+/** True if this is an event of the authorization that was asked for: a wrong one means that the RPC does not work correctly. */
 function isWanted({ token, payer, nonce, from, to }: Search, { address, topics, blockNumber }: Log): boolean {
   const [kind, who, which] = topics;
   const isInRange = blockNumber >= (from ?? 0) && blockNumber <= to;

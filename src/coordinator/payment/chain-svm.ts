@@ -1,4 +1,4 @@
-// Reads from Solana what became of signed transactions. After a job's way: for payments whose settlement is not known.
+// Reads from Solana what became of signed transactions. After a job's way: for payments whose outcome is not known.
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -10,7 +10,7 @@ import { isTransfer, readTransaction, type SvmTransaction } from "../chain/svm-t
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
 
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
-/** So much of a memo tells transactions apart: x402's clients put 32 hex digits of chance into it. */
+/** This much of a memo tells transactions apart: x402's clients put 32 random hex digits into it. */
 const MEMO_CHARS = 32;
 /** It runs a transaction with a nonce that never expires, if that is what the transaction has in the place of its blockhash. */
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
@@ -120,7 +120,7 @@ export class SvmChain implements ChainSource {
   }
 }
 
-/** What is to be looked for; null if the payload is erased. */
+/** What to look for; null if the payload is erased. */
 function wantedOf({ payload }: Doubt): Wanted | null {
   const json = readJson(payload);
   const parsed = json.ok ? Payload.safeParse(json.value).data : undefined;

@@ -1,6 +1,6 @@
-// What the chain says about payments in doubt: the contract of both chains. After a job's way: the hub reads it when a settlement is not known.
+// What the chain says about payments in doubt: the contract of both chains. After a job's way: the hub reads it when the outcome of a settlement is not known.
 
-/** A payment of which it is not known whether its money has moved. */
+/** A payment in doubt: it is not known whether its money has moved. */
 export type Doubt = {
   key: string;
   /** JSON texts as the facilitator got them: the payment, and our terms then. */

@@ -22,9 +22,9 @@ type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"
 /** The outcome of a settle call. `response` is JSON text of the x402 SettleResponse for the payer. */
 export type SettleOutcome =
   | { kind: "settled"; transaction: string; response: string }
-  /** `already_used`: the chain has seen this payment before. Whether we sent it then, only our own earlier calls can tell [PY8]. */
+  /** `already_used`: the chain has seen this payment before. Only our own earlier calls can tell whether we sent it then [PY8]. */
   | { kind: "refused" | "already_used"; reason: string; response: string }
-  /** The facilitator did not take the question: ask again. */
+  /** The facilitator did not accept the request: ask again. */
   | { kind: "not_asked"; reason: string }
   /** The money may have moved: settle the same payload again. `lost`: there was no answer at all [PY8]. */
   | { kind: "unknown"; reason: string; lost: boolean };
@@ -138,7 +138,7 @@ const VerifyAnswer = z.discriminatedUnion("isValid", [
   z.object({ isValid: z.literal(false), payer: Word.exactOptional(), invalidReason: Word.exactOptional() }),
 ]);
 
-/** The answer to settle, as far as it is of any use; settle-table.ts says what it means. */
+/** The usable part of the answer to settle; settle-table.ts says what it means. */
 const SettleAnswer = z.object({
   success: z.boolean(),
   errorReason: Word.default(""),

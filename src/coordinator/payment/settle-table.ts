@@ -1,14 +1,14 @@
-// What a facilitator's answer to settle means for the money: one closed table, and whatever it does not name is unknown. On a job's way: settle.
+// What a facilitator's answer to settle means for the money: one closed table. What it does not name is unknown. On a job's way: settle.
 
 /**
  * What one settle call has shown [PY8].
  *
  * - `settled`: the money has moved, by the transaction that the answer names.
  * - `refused`: this call sent nothing to the chain.
- * - `already_used`: the chain has used or cancelled the authorization before; by whom and for what, the answer does not say.
- * - `not_asked`: the facilitator did not take the question.
+ * - `already_used`: the chain has used or cancelled the authorization before; the answer does not say by whom and for what.
+ * - `not_asked`: the facilitator did not accept the request.
  * - `unknown`: the money may have moved.
- * - `lost`: the money may have moved, and there was no answer at all. A payer can bring about an `unknown`, but not this.
+ * - `lost`: the money may have moved, and there was no answer at all. A payer can cause an `unknown`, but not this.
  */
 export type SettleMeaning = "settled" | "refused" | "already_used" | "not_asked" | "unknown" | "lost";
 
@@ -22,7 +22,7 @@ export type SettleReply = {
   transaction: string;
 };
 
-/** The statuses of a facilitator that does not take the question: no access, not found, too many requests. 521 is how Cloudflare says that the facilitator's server refused the connection. */
+/** The statuses of a facilitator that does not accept the request: no access, not found, too many requests. 521 is how Cloudflare says that the facilitator's server refused the connection. */
 const NOT_ASKED: readonly number[] = [401, 403, 404, 429, 521];
 
 /**

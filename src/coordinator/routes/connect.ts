@@ -1,4 +1,4 @@
-// The door for workers: a WebSocket upgrade outside the REST table goes to the hub [WS1].
+// The entry point of workers: a WebSocket upgrade outside the REST table goes to the hub [WS1].
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type AppContext, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";

@@ -91,7 +91,7 @@ export function setSettlement(c: AppContext, settlement: string | null): void {
 
 /**
  * Finds a job as JSON text, after up to `wait` seconds for its end; null if it was not found. `settlement` is that of its payment. `isReached` is false if
- * the hub did not answer, so that the job may be there even so.
+ * the hub did not answer, so that the job may exist anyway.
  */
 export async function findJobText(c: AppContext, id: string, wait: number): Promise<{ text: string | null; settlement: string | null; isReached: boolean }> {
   const left = waitLeft(wait);
@@ -101,7 +101,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     return null;
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
-  // Only the hub knows what became of the money of a failed job. Without its word the answer would say that nothing was charged [PY9].
+  // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
   if (asked === null && row?.status === "failed" && !c.get("settings").testnetMode) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };

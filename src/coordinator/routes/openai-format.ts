@@ -13,7 +13,7 @@ type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; mo
 /** The members that are read here and do not go to the worker. */
 const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call", "messages", "prompt"];
 
-/** Reads a request. What is wrong with it is said in a sentence that names the member. */
+/** Reads a request. An error is a sentence that names the wrong member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
   if (!isJsonObject(body)) return { ok: false, reason: "the body must be a JSON object" };
   const parsed = api === "chat" ? readChatRequest(body) : readCompletionRequest(body);

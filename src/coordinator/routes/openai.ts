@@ -81,7 +81,7 @@ async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed
   const headers = new Headers(answer.headers);
   headers.delete("Content-Length");
   headers.set("x-job-id", jobId);
-  // OpenAI's clients would buy the same again by themselves.
+  // OpenAI's clients would automatically buy the same job again.
   headers.set("x-should-retry", "false");
   const token = headers.get("X-Cancel-Token");
   const leave = () => {

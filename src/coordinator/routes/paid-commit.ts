@@ -26,8 +26,8 @@ type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
 type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<PaidAnswer, { ok: false }>, { reason: "payment_failed" }>;
 
 /**
- * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. One that
- * brought no new payment in the end, because it is invalid, not verified or known, counts as a free request too [LM2, PY9].
+ * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. A request
+ * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9].
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
@@ -38,7 +38,7 @@ export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (late === null) return;
   const { body } = c.res;
   c.set("isReplaced", true);
-  // Of the answer that it replaces no header must stay. Hono gives all of them to each later answer.
+  // No header of the replaced answer must stay, because Hono gives all of them to each later answer.
   c.res = undefined;
   c.res = new Response(late.body, {
     status: late.status,
@@ -157,7 +157,7 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
   c.set("hasPaid", true);
   const submitted = submitAndSettle(c, hubCommit, input, payer);
-  // It goes on to its end even if the client leaves: if the hub is not told how a settle call ended, it has to wait and to ask again [PY7].
+  // It goes on to its end even if the client leaves: if nobody tells the hub the outcome of a settle call, it has to wait and ask again [PY7].
   c.executionCtx.waitUntil(submitted.catch(() => {}));
   const answer = await submitted;
   if (answer.ok) {
@@ -169,7 +169,7 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
   return answer402(c, offer, failureText(answer));
 }
 
-/** Submits a verified payment. If the hub claims a worker at once, asks the facilitator to settle, and tells the hub how that ended. */
+/** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer));
   if (!("settle" in submitted)) return submitted;

@@ -103,10 +103,10 @@ export function openApiDocument(c: AppContext): Response {
   return c.body(freeDocument);
 }
 
-/** The document without prices, once it was asked for. */
+/** The document without prices, after the first request for it. */
 let freeDocument: string | undefined;
 
-/** The endpoints that the payment gate stands before [PY1]. */
+/** The endpoints behind the payment gate [PY1]. */
 const PAID = [endpointOf("FAST"), endpointOf("CHEAP"), ...Object.values(OPENAI_ENDPOINTS)];
 
 const PAYING = "Send the request without a payment: the 402 says what to pay in PAYMENT-REQUIRED. Send it again with PAYMENT-SIGNATURE.";

@@ -112,7 +112,7 @@ export const payments = sqliteTable(
   (table) => [index("payments_state").on(table.state, table.updatedAt), index("payments_job").on(table.jobId)],
 );
 
-/** The operator's orders about unresolved payments. The command line writes them, and the hub carries each out once and notes what came of it [PY8]. */
+/** The operator's orders about unresolved payments. The command line writes them, and the hub carries each out once and notes the outcome [PY8]. */
 export const paymentOrders = sqliteTable(
   "payment_orders",
   {

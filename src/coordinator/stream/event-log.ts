@@ -35,7 +35,7 @@ type Delta = { id: number; seq: number; text: string; bytes: number };
 
 /** Takes the place of a dropped delta until the array is compacted. */
 const DROPPED: Delta = { id: 0, seq: 0, text: "", bytes: 0 };
-/** The array of deltas is compacted when it holds at least this many dropped ones, and at least as many dropped as kept ones. */
+/** The array of deltas is compacted when it has at least this many dropped ones, and at least as many dropped as kept ones. */
 const COMPACT_AT = 1_024;
 
 /**

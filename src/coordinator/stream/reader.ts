@@ -152,7 +152,7 @@ function cutAt(text: string, length: number): number {
 export const STREAM_HEADERS = {
   "Content-Type": "text/event-stream",
   "Cache-Control": "no-store",
-  // Tells proxies not to buffer the answer: they would hold the text back.
+  // Tells proxies not to buffer the answer, because they would delay the text.
   "X-Accel-Buffering": "no",
 } as const;
 

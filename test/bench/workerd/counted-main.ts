@@ -1,4 +1,4 @@
-// The coordinator as it is, for the curves of npm run bench: its hub counts its SQL statements and what wakes it, and below /bench/ is a door that fills it.
+// The coordinator as it is, for the curves of npm run bench: its hub counts its SQL statements and what wakes it, and below /bench/ are endpoints that fill it.
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import main, { WorkerHub as Hub } from "../../../src/coordinator/main.ts";

@@ -19,14 +19,14 @@ test.each(PAGES)("%s names only files that are there", (page) => {
   expect(missing(page)).toEqual([]);
 });
 
-test("docs/architecture.md lists every RPC of the hub and every event of dispatch in its table of doors", () => {
-  const table = /\n## The hub and its doors\n[^]*?\n\n(\| Door[^]*?)\n\n/.exec(readFileSync("docs/architecture.md", "utf8"))?.[1] ?? "";
+test("docs/architecture.md lists every RPC of the hub and every event of dispatch in its table of entry points", () => {
+  const table = /\n## The hub and its entry points\n[^]*?\n\n(\| Entry point[^]*?)\n\n/.exec(readFileSync("docs/architecture.md", "utf8"))?.[1] ?? "";
   const named = new Set([...table.matchAll(/`([A-Za-z_]+)`/g)].map(([, name]) => name));
   const [, rpc = ""] = /interface HubRpc \{([^]*?)\n\}/.exec(readFileSync("src/coordinator/hub/rpc.ts", "utf8")) ?? [];
   const [, events = ""] = /type DispatchEvent =([^]*?);\n\n/.exec(readFileSync("src/coordinator/dispatch/events.ts", "utf8")) ?? [];
-  const doors = [...rpc.matchAll(/^  (\w+)\(/gm), ...events.matchAll(/type: "(\w+)"/g)].map(([, name]) => name);
-  expect(doors.length).toBeGreaterThan(30);
-  expect(doors.filter((name) => !named.has(name))).toEqual([]);
+  const entries = [...rpc.matchAll(/^  (\w+)\(/gm), ...events.matchAll(/type: "(\w+)"/g)].map(([, name]) => name);
+  expect(entries.length).toBeGreaterThan(30);
+  expect(entries.filter((name) => !named.has(name))).toEqual([]);
 });
 
 test("docs/architecture.md names every folder of the coordinator", () => {
