@@ -31,7 +31,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Parts that the others import by one file only. */
-const DOORS: Readonly<Record<string, string>> = { dispatch: `${COORDINATOR}dispatch/index.ts` };
+const ENTRY_FILES: Readonly<Record<string, string>> = { dispatch: `${COORDINATOR}dispatch/index.ts` };
 
 /** Packages that only these parts may import: the web framework, the database, the Durable Object. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -87,7 +87,7 @@ function partOf(file: string): string | undefined {
 function mayImportFile(file: string, target: string): boolean {
   const [part, targetPart] = [partOf(file), partOf(target)];
   if (part === undefined || targetPart === undefined || part === targetPart) return true;
-  return (PARTS[part]?.includes(targetPart) ?? false) && target === (DOORS[targetPart] ?? target);
+  return (PARTS[part]?.includes(targetPart) ?? false) && target === (ENTRY_FILES[targetPart] ?? target);
 }
 
 function mayImportPackage(file: string, name: string): boolean {

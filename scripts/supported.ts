@@ -128,7 +128,7 @@ function table(): string {
 Which client works where jobs are free, and which one pays on which instance, for a whole answer and for a streamed one. Where jobs are free, the network's name is all that a
 client sees of the instance (\`conformance/instances/svm.test.ts\`), so these tests run on one. \`evm\` is paid by x402, scheme \`exact\`, with an EIP-3009 authorization; \`svm\`
 by x402, scheme \`exact\`, with an SPL transfer. "yes" means that a test does it against a real coordinator, and against real local chains if it is paid. An empty cell means that no test does: it may work
-all the same. \`node scripts/supported.ts\` writes this page.
+anyway. \`node scripts/supported.ts\` writes this page.
 
 | Client | Pays by | free | free, streamed | evm paid | evm paid, streamed | svm paid | svm paid, streamed |
 | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -98,7 +98,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
   const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
   const pages = `${file.name}-pages`;
   return convertV4MiniflareOptions({
-    // Miniflare's own entrance has doors for tests. It gets a random port of the loopback interface, and nothing uses it.
+    // Miniflare's own entry point has endpoints for tests. It gets a random port of the loopback interface, and nothing uses it.
     host: "127.0.0.1",
     port: 0,
     cf: false,

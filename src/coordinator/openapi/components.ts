@@ -102,7 +102,10 @@ export const HEADERS: Record<string, Header> = {
   "X-PAYMENT-RESPONSE": { description: "The same value under its x402 version 1 name.", schema: text },
   Vary: { description: "The request headers on which the response depends.", schema: text },
   "X-Job-Id": { description: "The id of the job behind the answer.", schema: { type: "string", format: "uuid" } },
-  "X-Cancel-Token": { description: "Allows to cancel the job: send it with `DELETE /v1/jobs/{id}`. Whoever has it can cancel the job.", schema: text },
+  "X-Cancel-Token": {
+    description: "The token that cancels the job: send it with `DELETE /v1/jobs/{id}`. Everyone who has it can cancel the job.",
+    schema: text,
+  },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
 };
 

@@ -47,7 +47,7 @@ describe("the spending limit of mcp", () => {
     expect(refused?.status === "rejected" && String(refused.reason)).toContain("would cost $0.010, and $0.010 of the $0.015");
   });
 
-  it("counts the dearest offer, in whatever place it stands, because a hook may choose any", async () => {
+  it("counts the most expensive offer, wherever it stands, because a hook may choose any", async () => {
     const budget = new Budget(50_000n);
     await expect(signed(budget, "60000")).rejects.toThrow(SpendLimitError);
     await expect(new Purchase(budget).within(pay)(challenge("10000", "60000"), attempt)).rejects.toThrow(SpendLimitError);
