@@ -7,7 +7,7 @@ if (major < 20) {
 } else {
   // The argument parser prints colors even into a pipe, and it only knows NO_COLOR=1.
   if (!process.stdout.isTTY || (process.env["NO_COLOR"] ?? "") !== "") process.env["NO_COLOR"] = "1";
-  // Whoever reads the output may leave, as `head -1` does. The command goes on to its end all the same: a job may be paid, and its facts are still to come.
+  // The reader of the output may leave, as `head -1` does. The command still goes on to its end: a job may be paid, and its facts are still to come.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       // A worker and a server handle the other errors themselves.

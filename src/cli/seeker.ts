@@ -62,7 +62,7 @@ export function coordinatorUrls(text: string | undefined): { socket: string; bas
   const secure = url?.protocol === "wss:" || url?.protocol === "https:";
   const plain = url?.protocol === "ws:" || url?.protocol === "http:";
   if (url === null || (!secure && !plain)) throw new CliError(EXIT.usage, `--url: "${wanted}" is not a ws:, wss:, http: or https: URL`);
-  if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, "--url must not hold a user name or password");
+  if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, "--url must not contain a user name or password");
   url.hash = "";
   const rest = url.href.slice(url.protocol.length);
   const { host, pathname } = url;

@@ -48,9 +48,7 @@ export function cancellationText({ job, cancelled, charged, credit }: Cancellati
 /** After Ctrl-C: asks a person whether the job should be cancelled, and does it. Resolves to what to say; null if the job continues. */
 async function offerCancel(client: Pick<ComputeRouter, "cancel">, jobId: string): Promise<string | null> {
   if (!isInteractive()) return null;
-  const wanted = await withPrompt(({ confirm }) => confirm(`cancel job ${jobId}? If a worker has started it, it is charged all the same`, false)).catch(
-    () => false,
-  );
+  const wanted = await withPrompt(({ confirm }) => confirm(`cancel job ${jobId}? If a worker has started it, it is still charged`, false)).catch(() => false);
   if (!wanted) return null;
   try {
     return cancellationText(await client.cancel(jobId));

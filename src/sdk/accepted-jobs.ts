@@ -17,7 +17,7 @@ import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
 /** A job as a poll found it, with what its `PAYMENT-RESPONSE` says. */
 type SeenJob = { job: Job; settlement: Settlement };
 
-/** Reads a job once. `wait` (seconds) lets the router hold the answer until the job has ended. */
+/** Reads a job once. With `wait` (seconds) the router answers as soon as the job has ended. */
 export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<SeenJob> {
   // Other text in the path, as `..`, would request something else.
   if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
@@ -82,7 +82,7 @@ export class Poll {
 
   /**
    * Polls once more after the time is over. Returns the job if it has ended or ends until `end` (on the clock of performance.now()); null if it has not, or if
-   * the polls fail. A router that does not hold its answers is asked again every `pollInterval`.
+   * the polls fail. A router that ignores `wait` is asked again every `pollInterval`.
    */
   async last(connection: Connection, settings: ClientSettings, outer: Limit, end: number): Promise<Job | null> {
     const oneTry = { ...settings, retry: NO_RETRY, requestTimeout: Math.min(settings.requestTimeout, LAST_ANSWER) };

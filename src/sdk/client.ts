@@ -284,7 +284,7 @@ export class ComputeRouter {
    * Reads a job as it is now. With `wait` the router answers as soon as the job has ended.
    *
    * @param jobId UUID of the job
-   * @param options `wait` is how long the router may hold its answer, 0 to 25 seconds
+   * @param options `wait` is how long the router may wait for the end of the job before it answers, 0 to 25 seconds
    * @returns the job as REST returns it; its receipt is not checked (use {@link verifyReceipt})
    * @throws NotFoundError for an unknown job
    * @example

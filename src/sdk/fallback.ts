@@ -93,7 +93,7 @@ export function openaiCompatible(given: OpenAiCompatibleOptions): FallbackProvid
   const name = options.name ?? new URL(baseUrl).host;
   return {
     name,
-    // Whoever asks for a model must not get another one.
+    // A job that asks for a model must not get another one.
     supports: (job) => job.job_type === "LLM_INFER" && [undefined, null, "auto", options.model.toLowerCase()].includes(job.model?.toLowerCase()),
     run: async (job, signal) => {
       if (job.job_type !== "LLM_INFER") throw new FallbackError(`${name} does LLM_INFER only`);

@@ -85,7 +85,7 @@ export class JobMap {
     }
   }
 
-  /** Runs one job after the other until none is left. */
+  /** Runs one job after the other until no job is left. */
   async #lane(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const index = this.#next++;

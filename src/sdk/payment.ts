@@ -51,7 +51,7 @@ export function checkOffers(challenge: PaymentChallenge, header: string | null, 
 }
 
 /** The most that any offer asks for, in atomic units of the token, because a hook may choose any. Null if an amount is malformed. */
-export function dearestOffer({ accepts }: PaymentChallenge, header: string | null): bigint | null {
+export function highestAmount({ accepts }: PaymentChallenge, header: string | null): bigint | null {
   const inBody = accepts.flatMap(({ price, amount, maxAmountRequired }) => {
     return [parsePrice(price), ...[amount, maxAmountRequired].filter((asked) => asked !== undefined).map(parseAmount)];
   });

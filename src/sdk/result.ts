@@ -21,7 +21,7 @@ export type RouterResult<T = JobOutput> = {
   verification: Verification;
   /** US dollars as `$0.010`: the amount that was paid, or the quote if there was no payment. Null from `waitFor`, which asks for no quote. */
   price: string | null;
-  /** What is left on the router's books, if the job was paid from there and nothing was charged anew; otherwise null. */
+  /** What is left on the router's books, if the job was paid from there and nothing new was charged; otherwise null. */
   credit: Credit | null;
   jobId: string;
   status: "completed";

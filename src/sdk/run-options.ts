@@ -19,7 +19,7 @@ export type RequestOptions = {
 type AbortOptions = RequestOptions & {
   /**
    * True if an abort cancels the job, also one whose commit is under way; false if the job continues. Default: that of the client, true. The call does not
-   * wait for that. A job whose worker has started is charged all the same.
+   * wait for that. A job whose worker has started is still charged.
    */
   cancelOnAbort?: boolean;
 };
@@ -51,7 +51,7 @@ export type RunOptions = CommitOptions & WaitOptions;
 
 /** Options of `get`. */
 export type GetOptions = RequestOptions & {
-  /** How many seconds the router may hold its answer until the job ends, 0 to 25; default 0. */
+  /** How many seconds the router may wait for the end of the job before it answers, 0 to 25; default 0. */
   wait?: number;
 };
 

@@ -159,7 +159,7 @@ function verdict(id: string, receipt: Receipt, result: Job["result"]): string {
 /** `compute-router job cancel`. */
 export const cancel = command({
   name: "job cancel",
-  description: "Cancel a job that was committed from this machine. A job that a worker has started is charged all the same",
+  description: "Cancel a job that was committed from this machine. A job that a worker has started is still charged",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },
     "cancel-token": { type: "string", valueHint: "token", description: "The X-Cancel-Token of the commit, for a job of another machine" },

@@ -1,7 +1,7 @@
 // The spending limit of one run of `compute-router mcp`. A payment counts from the moment before it is signed, and stops counting when nothing was charged.
 import { mayBeAccepted } from "../../sdk/commit.ts";
 import { ComputeRouterError, JobFailedError, type PaymentHook, ProtocolError } from "../../sdk/index.ts";
-import { dearestOffer, inDollars } from "../../sdk/payment.ts";
+import { highestAmount, inDollars } from "../../sdk/payment.ts";
 import { isRefusal } from "../refusal.ts";
 
 /** A payment that the limit does not allow. Nothing was signed or paid. */
@@ -23,7 +23,7 @@ export class Budget {
     return this.#counted;
   }
 
-  /** Counts a payment before it is made. Throws SpendLimitError if it does not fit any more. */
+  /** Counts a payment before it is made. Throws SpendLimitError if it no longer fits. */
   take(amount: bigint): void {
     if (this.#counted + amount > this.limit)
       throw new SpendLimitError(
@@ -56,9 +56,9 @@ export class Purchase {
   /** The hook of the user's payer, within the budget. */
   within(pay: PaymentHook): PaymentHook {
     return async (required, attempt) => {
-      // A second question means that the first payment was refused and not charged.
+      // A second request means that the first payment was refused and not charged.
       this.#isFree();
-      const amount = dearestOffer(required, attempt.header);
+      const amount = highestAmount(required, attempt.header);
       if (amount === null) throw new ProtocolError("the coordinator asks for an amount that is malformed", { status: 402 });
       this.#budget.take(amount);
       this.#amount = amount;

@@ -280,7 +280,7 @@ async function runJob(session: Session, { mcpReq }: ServerContext, job: JobInput
 }
 
 function strange({ jobId }: RouterResult): string {
-  return `the worker's output does not have the form of this job; to get it all the same: ${askAgain(jobId)}`;
+  return `the worker's output does not have the form of this job; to get it anyway: ${askAgain(jobId)}`;
 }
 
 /** Two blocks of text, so that no text of the worker can look like ours: what is known about the job, and its result. `paid` is null if it is another call's. */
@@ -343,7 +343,7 @@ const STEPS: Record<string, string> = {
   failed: "the job has ended",
 };
 
-/** Characters that have no shape and that language models read all the same, so text could hide in them. Three of them are parts of visible characters. */
+/** Characters that are not visible but that language models read, so text could hide in them. Three of them are parts of visible characters. */
 const HIDDEN = /(?!\u200C|\u200D|\uFE0F)\p{Default_Ignorable_Code_Point}/gu;
 
 /** Untrusted text with its control characters escaped and its hidden characters removed. `structuredContent` has it as it came. */

@@ -31,7 +31,7 @@ export type EvmAccount = {
   signTypedData(data: TransferTypedData): Promise<Hex>;
 };
 
-/** The longest validity of an authorization, in seconds. It is money for everyone who has it until it ends, so a router gets no longer one. */
+/** The longest validity of an authorization, in seconds. Until it ends, everyone who has it can use it, so a router gets no longer one. */
 const LONGEST = 3_600;
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;

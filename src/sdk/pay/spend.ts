@@ -31,8 +31,8 @@ export function chooseOffer(offers: readonly PaymentTerms[], tokens: readonly Pa
   const allowed = offers.filter((offer) => offer.scheme === "exact" && tokens.some((token) => isToken(offer, token)));
   const chosen = allowed.find(({ amount }) => isAmountWithin(amount, maxPrice));
   if (chosen !== undefined) return chosen;
-  const [dearest] = allowed;
-  if (dearest !== undefined) throw new PaymentLimitError(`${dearest.amount} units`, maxPrice, { status: 402 });
+  const [first] = allowed;
+  if (first !== undefined) throw new PaymentLimitError(`${first.amount} units`, maxPrice, { status: 402 });
   const asked = offers.map(({ amount, asset, network }) => `${amount} units of ${asset} on ${network}`).join(" or ");
   throw new PaymentLimitError(asked, maxPrice, { status: 402, reason: "token_not_allowed" });
 }

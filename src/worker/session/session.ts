@@ -48,7 +48,7 @@ export class WorkerSession {
   /** The run that has not really ended yet, aborted or not. */
   #unsettled: Promise<void> | null = null;
 
-  /** @throws TypeError if `url` is not a URL; whatever the shelf throws if it cannot be read */
+  /** @throws TypeError if `url` is not a URL; or what the shelf throws if it cannot be read */
   constructor(options: SessionOptions) {
     this.#options = options;
     const { signer, profile, network, shelf } = options;

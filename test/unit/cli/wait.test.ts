@@ -101,7 +101,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     // A busy machine may skip a second.
     await until("the seconds on the terminal", () => /waiting for a worker … \d+ s/.test(run.said()) || undefined, run.said);
     run.type("\u0003");
-    await run.says(`cancel job ${onlyJob(router)}? If a worker has started it, it is charged all the same [y/N]: `);
+    await run.says(`cancel job ${onlyJob(router)}? If a worker has started it, it is still charged [y/N]: `);
     run.type("\r");
     expect(await run.exited).toBe(130);
     const id = onlyJob(router);

@@ -97,7 +97,7 @@ describe("compute-router", () => {
     [["quote", "--policy", "SLOW"], "--policy: one of FAST, CHEAP, AUTO"],
     [["quote", "--url"], "--url needs a value"],
     [["quote", "--url", "ftp://x/"], "--url"],
-    [["quote", "--url", "ws://me:secret@x/"], "must not hold a user name or password"],
+    [["quote", "--url", "ws://me:secret@x/"], "must not contain a user name or password"],
     [["quote", "extra"], 'unexpected "extra"'],
     [["run"], "PROMPT"],
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
