@@ -264,7 +264,7 @@ export const RUN_ARGS = {
   "idempotency-key": {
     type: "string",
     valueHint: "key",
-    description: "Name of the job: within 24 hours, the same command with the same key gets the same job and pays nothing again; default: a random one",
+    description: "Name of the job: within 24 hours, the same command with the same key gets the same job and does not pay again; default: a random one",
   },
   "require-verified": { type: "boolean", description: "Fail (exit code 8) unless the receipt is valid" },
 } as const;
