@@ -102,7 +102,7 @@ export class ChainReads {
   }
 
   #take(key: string, waiting: Waiting, answer: ChainAnswer): void {
-    if (answer.kind !== "open") return this.#decide(key, answer);
+    if (answer.kind !== "undecided") return this.#decide(key, answer);
     waiting.found = answer.found;
     if (answer.more) waiting.due = Math.min(waiting.due, this.#parts.clock() + TIMING.chainFirst);
     if (answer.fault !== undefined) logError("chain_unreadable", { job: this.#parts.ledger.find(key)?.jobId.slice(0, 8) ?? null, reason: answer.fault });

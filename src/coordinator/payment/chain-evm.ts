@@ -207,11 +207,11 @@ function stillUnused({ doubt, to, validBefore }: Search, from: number, head: Hea
 
 /** The search for the event goes on at once, at this block. */
 function searchOn(searched: number): ChainAnswer {
-  return { kind: "open", found: { searched, unusedAt: null }, more: true };
+  return { kind: "undecided", found: { searched, unusedAt: null }, more: true };
 }
 
-function unused({ number }: Header): Extract<ChainAnswer, { kind: "open" }> {
-  return { kind: "open", found: { searched: null, unusedAt: number }, more: false };
+function unused({ number }: Header): Extract<ChainAnswer, { kind: "undecided" }> {
+  return { kind: "undecided", found: { searched: null, unusedAt: number }, more: false };
 }
 
 /** The first block of the search for an authorization that was used before its first reading: the nearest one that is older than it. */

@@ -77,7 +77,7 @@ export class SvmChain implements ChainSource {
     let read = 0;
     for (const [at, entry] of entries.entries()) {
       if (!mayBe(entry, wanted, doubt)) continue;
-      if (read === LIMITS.chainTransactions) return { kind: "open", found: searchedTo(entries[at - 1] ?? entry, found), more: true };
+      if (read === LIMITS.chainTransactions) return { kind: "undecided", found: searchedTo(entries[at - 1] ?? entry, found), more: true };
       read++;
       const landed = await this.#ask(Landed, "getTransaction", [
         entry.signature,
@@ -92,7 +92,7 @@ export class SvmChain implements ChainSource {
     }
     const last = entries.at(-1);
     const isOver = last === undefined || entries.length < LIMITS.chainSignatures || timeOf(last) < beginningOf(doubt);
-    if (!isOver) return { kind: "open", found: searchedTo(last, found), more: true };
+    if (!isOver) return { kind: "undecided", found: searchedTo(last, found), more: true };
     return this.#absent(doubt, wanted, head, now);
   }
 
@@ -108,7 +108,7 @@ export class SvmChain implements ChainSource {
     // An older node answers.
     if (found?.unusedAt != null && found.unusedAt > head.slot) return undecided(found, "old_answer");
     if (found?.unusedAt != null) return { kind: "void", proof: "expired" };
-    return { kind: "open", found: { searched: null, unusedAt: head.slot }, more: true };
+    return { kind: "undecided", found: { searched: null, unusedAt: head.slot }, more: true };
   }
 
   /** @throws {RpcFailure} also if the answer is not of this form */

@@ -21,13 +21,13 @@ export type Doubt = {
 export type Found = { searched: number | null; unusedAt: number | null; isOlder?: true; before?: string };
 
 /**
- * What one reading has shown. `settled`: its money has moved to our payee. `void`: it has not, and it cannot any more, by this `proof`. `open`: the chain does
+ * What one reading has shown. `settled`: its money has moved to our payee. `void`: it has not, and it cannot any more, by this `proof`. `undecided`: the chain does
  * not say it yet. `more`: the search goes on at once. `fault`: what is wrong with the answers, as a code.
  */
 export type ChainAnswer =
   | { kind: "settled"; transaction: string }
   | { kind: "void"; proof: "cancelled" | "used_elsewhere" | "failed" | "expired" }
-  | { kind: "open"; found: Found | null; more: boolean; fault?: string };
+  | { kind: "undecided"; found: Found | null; more: boolean; fault?: string };
 
 /** A chain that can be read. Only its finalized blocks decide [PY8]. */
 export interface ChainSource {
@@ -41,5 +41,5 @@ export interface ChainSource {
 
 /** The answer of a reading that decides nothing. `found` is for the next reading; `fault` is what is wrong with the answers of the chain, as a code. */
 export function undecided(found: Found | null, fault?: string): ChainAnswer {
-  return { kind: "open", found, more: false, ...(fault !== undefined && { fault }) };
+  return { kind: "undecided", found, more: false, ...(fault !== undefined && { fault }) };
 }

@@ -38,7 +38,7 @@ async function readOn(node: FakeEvm, doubt: Doubt, most = 60): Promise<{ answer:
   let found = doubt.found;
   for (let readings = 1; ; readings++) {
     const answer = await readOne(node, { ...doubt, found });
-    if (answer.kind !== "open" || readings === most) return { answer, readings };
+    if (answer.kind !== "undecided" || readings === most) return { answer, readings };
     found = answer.found;
   }
 }
@@ -86,7 +86,7 @@ describe("what became of an authorization", () => {
   test("[PY8] what happened after the finalized block does not count", async () => {
     const node = new FakeEvm();
     node.mine(10_001, cancelled(NONCE));
-    expect(await readOne(node)).toEqual({ kind: "open", found: { searched: null, unusedAt: 10_000 }, more: false });
+    expect(await readOne(node)).toEqual({ kind: "undecided", found: { searched: null, unusedAt: 10_000 }, more: false });
     node.finalized = 10_001;
     expect(await readOn(node, doubtOf(node))).toMatchObject({ answer: { kind: "void", proof: "cancelled" } });
   });
@@ -95,12 +95,12 @@ describe("what became of an authorization", () => {
     const node = new FakeEvm();
     const doubt = doubtOf(node, { until: 10_300 });
     node.finalized = 10_299;
-    expect((await readOn(node, doubt, 5)).answer).toMatchObject({ kind: "open" });
+    expect((await readOn(node, doubt, 5)).answer).toMatchObject({ kind: "undecided" });
     node.finalized = 10_300;
     // Our own clock is behind.
     const [early] = await chain().read([{ ...doubt, found: { searched: null, unusedAt: 10_299 } }], doubt.expiresAt - 1);
-    expect(early).toMatchObject({ kind: "open" });
-    expect(await readOne(node, doubt)).toEqual({ kind: "open", found: { searched: null, unusedAt: 10_300 }, more: true });
+    expect(early).toMatchObject({ kind: "undecided" });
+    expect(await readOne(node, doubt)).toEqual({ kind: "undecided", found: { searched: null, unusedAt: 10_300 }, more: true });
     expect(await readOn(node, doubt)).toEqual({ answer: { kind: "void", proof: "expired" }, readings: 2 });
   });
 
@@ -111,7 +111,7 @@ describe("what became of an authorization", () => {
     const hash = node.mine(10_410, used(NONCE), transfer(AMOUNT));
     const first = await readOne(node, doubt);
     node.finalized = 10_420;
-    expect(await readOne(node, { ...doubt, found: first.kind === "open" ? first.found : null })).toEqual({ kind: "settled", transaction: hash });
+    expect(await readOne(node, { ...doubt, found: first.kind === "undecided" ? first.found : null })).toEqual({ kind: "settled", transaction: hash });
   });
 });
 
@@ -149,32 +149,32 @@ describe("an RPC that cannot be believed", () => {
     node.lie = lie;
     node.finalized = 10_400;
     const { answer } = await readOn(node, doubtOf(node), 6);
-    expect(answer).toMatchObject({ kind: "open" });
+    expect(answer).toMatchObject({ kind: "undecided" });
     expect(answer).toHaveProperty("fault");
   });
 
   test("[PY8] it says that it is used, and shows no event: the search begins again, and the doubt stays", async () => {
     const node = new FakeEvm();
     node.mine(9_000, used(NONCE), transfer(AMOUNT));
-    expect(await readOne(node)).toEqual({ kind: "open", found: { searched: null, unusedAt: null, isOlder: true }, more: false, fault: "no_event" });
+    expect(await readOne(node)).toEqual({ kind: "undecided", found: { searched: null, unusedAt: null, isOlder: true }, more: false, fault: "no_event" });
     // It was used before the block that was noted.
     expect(await readOn(node, doubtOf(node))).toMatchObject({ answer: { kind: "settled" } });
     node.lie = (call, truth) => (call.method === "eth_getLogs" ? [] : truth);
-    expect((await readOn(node, doubtOf(node, { block: 8_000 }), 10)).answer.kind).toBe("open");
+    expect((await readOn(node, doubtOf(node, { block: 8_000 }), 10)).answer.kind).toBe("undecided");
   });
 
   test("[PY8] an older node behind the same address does not make an authorization expire", async () => {
     const node = new FakeEvm();
     node.finalized = 10_350;
     const found = { searched: null, unusedAt: 10_400 };
-    expect(await readOne(node, doubtOf(node, { found }))).toEqual({ kind: "open", found, more: false, fault: "old_answer" });
+    expect(await readOne(node, doubtOf(node, { found }))).toEqual({ kind: "undecided", found, more: false, fault: "old_answer" });
   });
 
   test("[PY8] it took back that it was unused: it is searched from the beginning", async () => {
     const node = new FakeEvm();
     const hash = node.mine(9_980, used(NONCE), transfer(AMOUNT));
     const found = { searched: null, unusedAt: 10_000 };
-    expect(await readOne(node, doubtOf(node, { found }))).toMatchObject({ kind: "open", found: null, fault: "contradiction" });
+    expect(await readOne(node, doubtOf(node, { found }))).toMatchObject({ kind: "undecided", found: null, fault: "contradiction" });
     expect(await readOn(node, doubtOf(node, { found }))).toMatchObject({ answer: { kind: "settled", transaction: hash } });
   });
 
@@ -209,8 +209,8 @@ describe("an RPC that cannot be believed", () => {
     const answers = await chain().read([doubtOf(node), doubtOf(node, { n: 1 }), erased], nowOf(node));
     expect(answers).toEqual([
       { kind: "settled", transaction: hash },
-      { kind: "open", found: null, more: false, fault: "invalid_response" },
-      { kind: "open", found: null, more: false, fault: "payload_erased" },
+      { kind: "undecided", found: null, more: false, fault: "invalid_response" },
+      { kind: "undecided", found: null, more: false, fault: "payload_erased" },
     ]);
   });
 });
@@ -221,7 +221,7 @@ describe("how much is asked", () => {
     const all = Array.from({ length: chain().most }, (_, n) => doubtOf(node, { n, block: n % 2 === 0 ? null : 2_000 }));
     for (const { key } of all) node.mine(9_000 + Number(key.slice(1)), used(nonceOf(Number(key.slice(1)))), transfer(AMOUNT));
     const answers = await chain().read(all, nowOf(node));
-    expect(answers.map(({ kind }) => kind)).toEqual(all.map(() => "open"));
+    expect(answers.map(({ kind }) => kind)).toEqual(all.map(() => "undecided"));
     expect(node.requests.length).toBeLessThanOrEqual(3);
     expect(Math.max(...node.requests.map((calls) => calls.length))).toBeLessThanOrEqual(100);
     const pages = node.requests.flat().filter(({ method }) => method === "eth_getLogs");
@@ -242,7 +242,7 @@ describe("how much is asked", () => {
     const node = new FakeEvm();
     const hash = node.mine(9_000, used(NONCE), transfer(AMOUNT));
     const doubt = doubtOf(node, { block: null, validAfter: node.timeOf(8_900) });
-    expect(await readOne(node, doubt)).toEqual({ kind: "open", found: { searched: 8_400, unusedAt: null }, more: true });
+    expect(await readOne(node, doubt)).toEqual({ kind: "undecided", found: { searched: 8_400, unusedAt: null }, more: true });
     expect((await readOn(node, doubt)).answer).toEqual({ kind: "settled", transaction: hash });
     // Without such a time, what came to us a day ago at most cannot have been used before.
     node.finalized = 300_000;

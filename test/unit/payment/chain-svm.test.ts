@@ -31,7 +31,7 @@ async function readOn(node: FakeSvm, doubt: Doubt, most = 60): Promise<{ answer:
   let found = doubt.found;
   for (let readings = 1; ; readings++) {
     const answer = await readOne(node, { ...doubt, found });
-    if (answer.kind !== "open" || readings === most) return { answer, readings };
+    if (answer.kind !== "undecided" || readings === most) return { answer, readings };
     found = answer.found;
   }
 }
@@ -58,10 +58,10 @@ describe("what became of a transaction", () => {
   test("[PY8] it is not there: the doubt stays while its blockhash is valid or our time for it is not over", async () => {
     const node = new FakeSvm();
     node.land(OTHER);
-    expect(await readOn(node, doubtOf(node, { left: 5 * SECOND }), 3)).toMatchObject({ answer: { kind: "open", more: false } });
-    expect(await readOn(node, doubtOf(node, { left: -5 * SECOND }), 3)).toMatchObject({ answer: { kind: "open", more: false } });
+    expect(await readOn(node, doubtOf(node, { left: 5 * SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
+    expect(await readOn(node, doubtOf(node, { left: -5 * SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
     node.isValid = false;
-    expect(await readOn(node, doubtOf(node, { left: 5 * SECOND }), 3)).toMatchObject({ answer: { kind: "open", more: false } });
+    expect(await readOn(node, doubtOf(node, { left: 5 * SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
   });
 
   test("[PY8] it is not there, and its blockhash is too old at a finalized block: void, when two readings say so", async () => {
@@ -69,7 +69,7 @@ describe("what became of a transaction", () => {
     node.isValid = false;
     node.land(OTHER);
     const doubt = doubtOf(node, { left: -SECOND });
-    expect(await readOne(node, doubt)).toEqual({ kind: "open", found: { searched: null, unusedAt: node.slot }, more: true });
+    expect(await readOne(node, doubt)).toEqual({ kind: "undecided", found: { searched: null, unusedAt: node.slot }, more: true });
     expect(await readOn(node, doubt)).toEqual({ answer: { kind: "void", proof: "expired" }, readings: 2 });
   });
 
@@ -79,7 +79,7 @@ describe("what became of a transaction", () => {
     const doubt = doubtOf(node, { left: -SECOND });
     const first = await readOne(node, doubt);
     const signature = node.land(LANDED);
-    expect(await readOne(node, { ...doubt, found: first.kind === "open" ? first.found : null })).toEqual({ kind: "settled", transaction: signature });
+    expect(await readOne(node, { ...doubt, found: first.kind === "undecided" ? first.found : null })).toEqual({ kind: "settled", transaction: signature });
   });
 
   test("[PY8] a nonce in place of the blockhash never expires, and what is long past is not void by a history that a node may have forgotten; both are found", async () => {
@@ -87,7 +87,7 @@ describe("what became of a transaction", () => {
     node.isValid = false;
     const [withNonce, signed] = [transaction({ nonce: true }), transaction({ nonce: true, signed: true }).base64];
     for (const given of [{ left: -SECOND, what: withNonce }, { left: -TIMING.svmHistory - SECOND }]) {
-      expect((await readOn(node, doubtOf(node, given), 4)).answer.kind).toBe("open");
+      expect((await readOn(node, doubtOf(node, given), 4)).answer.kind).toBe("undecided");
     }
     const signature = node.land(signed);
     expect(await readOne(node, doubtOf(node, { left: -SECOND, what: withNonce }))).toEqual({ kind: "settled", transaction: signature });
@@ -117,7 +117,7 @@ describe("an RPC that cannot be believed", () => {
     node.land(LANDED);
     node.lie = lie;
     const { answer } = await readOn(node, doubtOf(node, { left: -SECOND }), 6);
-    expect(answer).toMatchObject({ kind: "open" });
+    expect(answer).toMatchObject({ kind: "undecided" });
     expect(answer).toHaveProperty("fault");
   });
 
@@ -126,10 +126,10 @@ describe("an RPC that cannot be believed", () => {
     node.isValid = false;
     const doubt = doubtOf(node, { left: -SECOND });
     node.lie = instead("isBlockhashValid", { context: { slot: node.slot - 1 }, value: false });
-    expect((await readOn(node, doubt, 5)).answer.kind).toBe("open");
+    expect((await readOn(node, doubt, 5)).answer.kind).toBe("undecided");
     node.lie = (_, truth) => truth;
     const found = { searched: null, unusedAt: node.slot + 1 };
-    expect(await readOne(node, { ...doubt, found })).toEqual({ kind: "open", found, more: false, fault: "old_answer" });
+    expect(await readOne(node, { ...doubt, found })).toEqual({ kind: "undecided", found, more: false, fault: "old_answer" });
   });
 
   const DOWN: readonly [string, (node: FakeSvm) => void, string][] = [
@@ -153,9 +153,9 @@ describe("an RPC that cannot be believed", () => {
     node.lie = (call, truth) => (call.method === "getTransaction" && call.params[0] === bad ? null : truth);
     const answers = await chain().read([doubtOf(node, { what: other }), doubtOf(node), { ...doubtOf(node), payload: "{}" }], node.time);
     expect(answers).toEqual([
-      { kind: "open", found: null, more: false, fault: "invalid_response" },
+      { kind: "undecided", found: null, more: false, fault: "invalid_response" },
       { kind: "settled", transaction: signature },
-      { kind: "open", found: null, more: false, fault: "payload_erased" },
+      { kind: "undecided", found: null, more: false, fault: "payload_erased" },
     ]);
   });
 });
@@ -183,7 +183,7 @@ describe("how much is asked", () => {
     for (let n = 0; n < 2_100; n++) node.land(OTHER, { memo: "[6] memo-2" });
     expect(await readOn(node, doubtOf(node))).toEqual({ answer: { kind: "settled", transaction: signature }, readings: 3 });
     node.landed.splice(2_100, 1);
-    expect(await readOn(node, doubtOf(node), 3)).toMatchObject({ answer: { kind: "open", more: false } });
+    expect(await readOn(node, doubtOf(node), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
   });
 
   test("[PY8] payments note no block, and nobody is asked for one", async () => {
