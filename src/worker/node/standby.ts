@@ -11,8 +11,8 @@ const TIMEOUT_MS = 5_000;
 
 const Answer = z.object({ workers_online: z.int().min(0) });
 
-/** The answer of a coordinator: how many workers take LLM jobs; `untold` from an older version, which does not state it; or no answer this time. */
-export type Look = { kind: "told"; workers: number } | { kind: "untold" } | { kind: "failed" };
+/** The answer of a coordinator: how many workers take LLM jobs; `unknown` from an older version, which does not state it; or no answer this time. */
+export type Look = { kind: "told"; workers: number } | { kind: "unknown" } | { kind: "failed" };
 
 /**
  * True if a standby worker leaves the LLM jobs to others.
@@ -24,7 +24,7 @@ export function standsBack(before: boolean | null, look: Look, counted: boolean)
   switch (look.kind) {
     case "told":
       return look.workers - (counted ? 1 : 0) > 0;
-    case "untold":
+    case "unknown":
       // The number is unknown, and a job without a worker would fail.
       return false;
     case "failed":
@@ -92,7 +92,7 @@ async function askWorkers(url: string): Promise<Look> {
     const text = await bodyText(response);
     if (response.status >= 500 || response.status === 429) return { kind: "failed" };
     const answer = response.ok ? Answer.safeParse(parseJson(text)) : null;
-    return answer?.success === true ? { kind: "told", workers: answer.data.workers_online } : { kind: "untold" };
+    return answer?.success === true ? { kind: "told", workers: answer.data.workers_online } : { kind: "unknown" };
   } catch {
     return { kind: "failed" };
   }

@@ -41,7 +41,7 @@ export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceCont
       return runtimeChanged(state, event.taken, ctx);
     case "drain":
       if (state.leaving !== null) return;
-      state.leaving = { due: null, toldConn: null };
+      state.leaving = { due: null, drainConn: null };
       tell({ type: "draining" }, ctx);
       return leaveIfDone(state, ctx);
     case "nudge":

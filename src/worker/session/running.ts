@@ -222,8 +222,8 @@ const LEFT_EARLY = { reason: "drained", message: "left without the last acknowle
 export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
   const { leaving, link } = state;
   if (leaving === null || link.kind === "stopped") return;
-  if (link.kind === "online" && leaving.toldConn !== link.conn) {
-    leaving.toldConn = link.conn;
+  if (link.kind === "online" && leaving.drainConn !== link.conn) {
+    leaving.drainConn = link.conn;
     ctx.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
   }
   if (state.waiting !== null) {

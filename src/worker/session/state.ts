@@ -105,7 +105,7 @@ export type SessionState = {
   /** How many seconds the coordinator parks this worker, as it stated on the current socket. */
   parkedFor: number | null;
   /** Set while the worker leaves; `due` is set once nothing runs any more. */
-  leaving: { due: number | null; toldConn: number | null } | null;
+  leaving: { due: number | null; drainConn: number | null } | null;
   /** Both clocks at the last event. */
   clocks: { now: number; wall: number };
 };

@@ -23,8 +23,8 @@ describe("the decision of a standby worker", () => {
     ["no answer, nothing known: not decided", null, { kind: "failed" }, false, null],
     ["no answer while it stands back: so it stays", true, { kind: "failed" }, false, true],
     ["no answer while it takes them: so it stays", false, { kind: "failed" }, true, false],
-    ["a coordinator that does not tell: it takes them", null, { kind: "untold" }, false, false],
-    ["a coordinator that does not tell any more: it takes them", true, { kind: "untold" }, false, false],
+    ["a coordinator that does not tell: it takes them", null, { kind: "unknown" }, false, false],
+    ["a coordinator that does not tell any more: it takes them", true, { kind: "unknown" }, false, false],
   ])("[JB10] %s", (_title, before, look, counted, after) => {
     expect(standsBack(before, look, counted)).toBe(after);
   });
