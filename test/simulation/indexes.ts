@@ -124,13 +124,13 @@ function checkWorkers(state: DispatchState): void {
 }
 
 /** A network with an idle newcomer is in one place of a pool: that of its present turn, or among those that a claim still has to place. */
-function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, atWork, lastUsedAt, backUntil }: Network): void {
+function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, atWork, lastUsedAt, backOffUntil }: Network): void {
   const turns = probation.get(pool);
   if (turns?.moved.has(name) === placed.has(pool)) broken("index", `probation ${pool} does not know that ${name} has moved`);
   const [right, wrong] = atWork.size > 0 ? [turns?.working, turns?.free] : [turns?.free, turns?.working];
   const place = right?.firstWhere((id) => id === name);
   if (wrong?.has(name) !== false || (place !== undefined) !== placed.has(pool)) broken("index", `probation ${pool} has ${name} in a wrong place`);
-  if (place !== undefined && place.order !== Math.max(lastUsedAt, backUntil)) broken("index", `probation ${pool} has an old turn of ${name}`);
+  if (place !== undefined && place.order !== Math.max(lastUsedAt, backOffUntil)) broken("index", `probation ${pool} has an old turn of ${name}`);
 }
 
 /** How many belong into each pool. */

@@ -82,8 +82,8 @@ export class Market {
 
   before(state: DispatchState, event: DispatchEvent, now: number): void {
     this.#turns.clear();
-    for (const { name, lastUsedAt, backUntil, seq, atWork } of state.networks.values())
-      this.#turns.set(name, { turn: Math.max(lastUsedAt, backUntil), seq, atWork: atWork.size, isBack: backUntil > now });
+    for (const { name, lastUsedAt, backOffUntil, seq, atWork } of state.networks.values())
+      this.#turns.set(name, { turn: Math.max(lastUsedAt, backOffUntil), seq, atWork: atWork.size, isBack: backOffUntil > now });
     this.#before.clear();
     for (const { key, record } of state.workers.values()) this.#before.set(key, { ...record });
     this.#leases = [];
@@ -164,7 +164,7 @@ export class Market {
       if (job === undefined ? !isBlame : this.#isHeld(job, number)) continue;
       if (isBlame && event.jobId !== jobId) continue;
       const after = state.networks.get(network);
-      if (after === undefined || after.failures <= failures || after.backUntil <= now) broken("JB11", `${network} lost ${jobId} and does not stand back`);
+      if (after === undefined || after.failures <= failures || after.backOffUntil <= now) broken("JB11", `${network} lost ${jobId} and does not stand back`);
     }
   }
 

@@ -26,7 +26,7 @@ import {
 const SILENT_RECHECKED = 1_000;
 
 /** Gives a waiting job to the idle worker whose turn it is and that has not tried it, if there is one [JB2, JB3, JB11]. */
-export function offerJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+export function matchJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (!isOnOffer(job, ctx)) return;
   const untried = (key: string) => !job.tried.has(key);
   const worker = findWorker(state, job, ctx, untried) ?? findAfterSilence(state, job, ctx) ?? findArriving(state, job, ctx, untried);
@@ -37,7 +37,7 @@ export function offerJob(state: DispatchState, job: LiveJob, ctx: ReduceContext)
  * Gives a job that workers have tried already to a free worker that has not. If no such worker is connected, one that has tried it may try again [JB4].
  * Only the tick calls this.
  */
-export function offerAgain(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+export function rematchJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (!isOnOffer(job, ctx)) return;
   // A worker with a large enough context takes such a job as soon as it is free. So only workers that have tried the job are left for the tick, and
   // checking every idle worker for each such job would be slow.
@@ -51,7 +51,7 @@ export function offerAgain(state: DispatchState, job: LiveJob, ctx: ReduceContex
  * Gives an idle worker the first waiting job that it may take and has not tried. A worker that is still arriving gets only a job that would end before
  * the worker has arrived [JB2].
  */
-export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
+export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!isFree(worker) || setAsideIfSilent(state, worker, ctx)) return;
   // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
@@ -83,7 +83,7 @@ export function offerWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
 
 /**
  * The pool of the jobs that have lost an attempt. A worker on probation does not search it while a proven one is connected: nearly every job there would
- * wait for the proven one. The few that proven workers have tried already are offered at the next tick [JB11].
+ * wait for the proven one. The few that proven workers have tried already are matched at the next tick [JB11].
  */
 function retriedPool(state: DispatchState, worker: Worker, name: PoolName): (OrderedPool | undefined)[] {
   return worker.proven || state.proven.get(name) === undefined ? [state.retried.get(name)] : [];
@@ -109,7 +109,7 @@ function endsBy(job: LiveJob, time: number): boolean {
   return job.phase.kind === "waiting" && Math.min(job.phase.claimDue, job.totalDue) <= time;
 }
 
-/** Makes those workers idle that registered long enough ago, and offers each the waiting jobs [JB2]. */
+/** Makes those workers idle that registered long enough ago, and matches each with a waiting job [JB2]. */
 export function admitArrived(state: DispatchState, ctx: ReduceContext): void {
   for (let first = state.arriving.first(); first !== undefined && first.order <= ctx.now; first = state.arriving.first()) {
     const worker = state.workers.get(first.id);
@@ -119,7 +119,7 @@ export function admitArrived(state: DispatchState, ctx: ReduceContext): void {
     }
     worker.arrivesAt = null;
     indexWorker(state, worker);
-    offerWorker(state, worker, ctx);
+    matchWorker(state, worker, ctx);
   }
 }
 
@@ -131,7 +131,7 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
     if (worker === undefined || isSilent(worker, ctx)) continue;
     worker.silent = false;
     indexWorker(state, worker);
-    offerWorker(state, worker, ctx);
+    matchWorker(state, worker, ctx);
   }
 }
 

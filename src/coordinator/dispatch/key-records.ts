@@ -1,7 +1,7 @@
 // What a job counts for the key of its worker, and for the network of that key [JB11, RC4]. On a job's way: at the end of each attempt.
 import type { FailureCause } from "../../protocol/job.ts";
 import type { ReduceContext } from "./events.ts";
-import { afterCompletion, afterFailure, heal, standBack, standingOf } from "./standing.ts";
+import { afterCompletion, afterFailure, endBackOff, startBackOff, standingOf } from "./standing.ts";
 import type { DispatchState, KeyRecord, LiveJob, Worker } from "./state.ts";
 import { indexWorker } from "./workers.ts";
 
@@ -14,18 +14,18 @@ export function blame(state: DispatchState, job: LiveJob, cause: FailureCause, c
   const { key, network } = job.phase.lease;
   const worker = state.workers.get(key) ?? state.departed.get(key);
   if (worker !== undefined) keepRecord(state, worker, afterFailure(worker.record, ctx.now), ctx);
-  if (network !== undefined) standBack(state, network, ctx.now);
+  if (network !== undefined) startBackOff(state, network, ctx.now);
 }
 
 /** Counts an invalid or foreign result against a worker, and against its network if it is on probation. `record` has the strike already [RC4]. */
 export function blameStrike(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
-  if (!worker.proven) standBack(state, worker.network, ctx.now);
+  if (!worker.proven) startBackOff(state, worker.network, ctx.now);
   keepRecord(state, worker, afterFailure(record, ctx.now), ctx);
 }
 
 /** Counts a verified completion for a worker and its network, and takes one strike off [RC4]. */
 export function praise(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext): void {
-  if (!worker.proven && job.privacyClass === "PUBLIC") heal(state, worker.network);
+  if (!worker.proven && job.privacyClass === "PUBLIC") endBackOff(state, worker.network);
   const record = afterCompletion(worker.record, job, worker.network);
   keepRecord(state, worker, record.strikes === 0 ? record : { ...record, strikes: record.strikes - 1 }, ctx);
 }

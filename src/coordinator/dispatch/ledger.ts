@@ -27,7 +27,7 @@ export type PaymentFacts = {
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
-  /** `retryDue`: the facilitator did not accept the request, so the job is not offered before then. */
+  /** `retryDue`: the facilitator did not accept the request, so no worker is claimed for the job before then. */
   | { kind: "held"; retryDue?: number }
   /** `until`: if nobody has reported the outcome of the settle call by then, it counts as lost. */
   | { kind: "settling"; until: number }

@@ -3,11 +3,11 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { offerJob, offerWorker } from "./claim.ts";
+import { matchJob, matchWorker } from "./claim.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { blame } from "./key-records.ts";
 import { closePaymentOf, owedPayment } from "./payment-moves.ts";
-import { endWork, mayDiffer, standBack } from "./standing.ts";
+import { endWork, mayDiffer, startBackOff } from "./standing.ts";
 import { type DispatchState, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
 
@@ -26,7 +26,7 @@ export function releaseWorker(state: DispatchState, job: LiveJob, ctx: ReduceCon
   worker.jobId = null;
   indexWorker(state, worker);
   leaveIfDrained(state, worker, ctx);
-  offerWorker(state, worker, ctx);
+  matchWorker(state, worker, ctx);
 }
 
 /** Ends the claim of a worker whose job is not settled yet: the job goes on without it [PY7]. */
@@ -51,14 +51,14 @@ export function addJob(state: DispatchState, job: LiveJob): void {
   else jobs.add(job.id);
 }
 
-/** Makes a job wait for a worker until `claimDue`, and offers it at once. */
+/** Makes a job wait for a worker until `claimDue`, and looks for one at once. */
 export function wait(state: DispatchState, job: LiveJob, claimDue: number, ctx: ReduceContext): void {
   job.windowDue = claimDue;
   job.phase = { kind: "waiting", claimDue };
   enqueue(state, job);
   setTimer(state, job);
   save(job, ctx);
-  offerJob(state, job, ctx);
+  matchJob(state, job, ctx);
 }
 
 /** The outcome of a failed job, with what its last worker said about it, if it said something. */
@@ -96,12 +96,12 @@ function undoLease(job: LiveJob, lease: Lease): void {
   job.attempts--;
 }
 
-/** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. `blames`: its network stands back for it. */
+/** Takes back a job that its worker never started. This uses no attempt, and the claim window goes on [WS9]. `blames`: its network backs off for it. */
 export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext, blames = true): void {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return;
   // A reject is not a failure of the key. It counts against the network, because each key of a network could reject each job.
   const { lease } = job.phase;
-  if (lease.network !== undefined && blames) standBack(state, lease.network, ctx.now);
+  if (lease.network !== undefined && blames) startBackOff(state, lease.network, ctx.now);
   const worker = endLease(state, job, null, ctx);
   undoLease(job, lease);
   // The window never becomes longer, not even until the next tick: a worker that rejects at every tick would keep the job until its total deadline.
@@ -184,7 +184,7 @@ export function finish(state: DispatchState, job: LiveJob, outcome: Outcome, can
   if (worker === undefined) return;
   // This counts as a failure of the worker too. Otherwise one broken worker could end a whole queue.
   if (outcome.status === "failed" && TIRING.includes(outcome.cause)) countFailure(state, worker, ctx);
-  else offerWorker(state, worker, ctx);
+  else matchWorker(state, worker, ctx);
 }
 
 function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): void {
@@ -215,7 +215,7 @@ export function endDamaged(jobIds: readonly string[], ctx: ReduceContext): void 
     ctx.rows.push({ type: "ended", jobId, outcome, started: false, paymentRef: null, rev, attempts: 0, holders: [], endedAt: ctx.now });
 }
 
-/** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been offered a job yet. */
+/** Ends the lease of a job and its worker. Returns the worker if it stays connected; it is idle then, and has not been matched with a job yet. */
 function endLease(state: DispatchState, job: LiveJob, cancelReason: string | null, ctx: ReduceContext, tried = true): Worker | undefined {
   if (job.phase.kind === "waiting") return undefined;
   if (job.phase.kind === "settling") {
@@ -246,7 +246,7 @@ function countFailure(state: DispatchState, worker: Worker, ctx: ReduceContext):
     worker.resting = true;
     indexWorker(state, worker);
   }
-  offerWorker(state, worker, ctx);
+  matchWorker(state, worker, ctx);
 }
 
 /** Closes the socket of a draining worker as soon as it has no job [WS11]. */

@@ -2,7 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { admitArrived, hasPlace, offerAgain, offerWorker, recheckSilent } from "./claim.ts";
+import { admitArrived, hasPlace, rematchJob, matchWorker, recheckSilent } from "./claim.ts";
 import { complete } from "./completion.ts";
 import {
   type Answer,
@@ -119,7 +119,7 @@ function handleWithoutAnswer(
       const worker = state.workers.get(event.key);
       if (worker === undefined || worker.tier === event.tier) return;
       changeOffer(state, worker, { tier: event.tier }, ctx);
-      return offerWorker(state, worker, ctx);
+      return matchWorker(state, worker, ctx);
     }
     case "time":
       return passTime(state, ctx);
@@ -140,7 +140,7 @@ function handleWithoutAnswer(
         indexWorker(state, worker);
       }
       changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
-      return offerWorker(state, worker, ctx);
+      return matchWorker(state, worker, ctx);
     case "ack":
     case "progress":
       return started(state, worker, event, ctx);
@@ -260,7 +260,7 @@ function paired(state: DispatchState, userId: string, key: string, ctx: ReduceCo
   }
   // Only this worker is new for these jobs, and it takes the first one in order.
   const worker = state.workers.get(key);
-  if (worker !== undefined) offerWorker(state, worker, ctx);
+  if (worker !== undefined) matchWorker(state, worker, ctx);
 }
 
 /** Handles any frame of a worker: it is not silent any more [WS6]. */
@@ -268,7 +268,7 @@ function heard(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!worker.silent) return;
   worker.silent = false;
   indexWorker(state, worker);
-  offerWorker(state, worker, ctx);
+  matchWorker(state, worker, ctx);
 }
 
 /** The job with this id and attempt, if it is leased to this worker on the socket that got it. */
@@ -343,18 +343,18 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   }
 }
 
-/** Runs every 2 seconds while jobs wait: ends the rest of workers and offers again what no event has matched [JB2]. */
+/** Runs every 2 seconds while jobs wait: ends the rest of workers and tries again to match what no event has matched [JB2]. */
 function tick(state: DispatchState, ctx: ReduceContext): void {
   for (const key of [...state.resting]) {
     const worker = state.workers.get(key);
     if (worker === undefined) continue;
     worker.resting = false;
     indexWorker(state, worker);
-    offerWorker(state, worker, ctx);
+    matchWorker(state, worker, ctx);
   }
   recheckSilent(state, ctx);
   const again = [...state.retrying].map((id) => state.jobs.get(id)).filter((job) => job !== undefined);
-  for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) offerAgain(state, job, ctx);
+  for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) rematchJob(state, job, ctx);
 }
 
 /** Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. */

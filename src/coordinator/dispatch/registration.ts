@@ -1,7 +1,7 @@
 // Registers a worker, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives the worker its lease back.
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { offerWorker } from "./claim.ts";
+import { matchWorker } from "./claim.ts";
 import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation, standingOf } from "./standing.ts";
@@ -50,7 +50,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);
   leaveIfDrained(state, worker, ctx);
-  offerWorker(state, worker, ctx);
+  matchWorker(state, worker, ctx);
 }
 
 /**

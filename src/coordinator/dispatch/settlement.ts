@@ -131,7 +131,7 @@ function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void
   movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx, from);
 }
 
-/** The facilitator did not accept the request, so nothing has happened: the worker is released, and the job is offered again after a pause. */
+/** The facilitator did not accept the request, so nothing has happened: the worker is released, and the job waits for another one after a pause. */
 function askLater(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
   const retryDue = Math.max(ctx.now, Math.min(ctx.now + TIMING.settleRetry, job.windowDue));
   movePayment(state, payment, { kind: "held", retryDue }, ctx);
@@ -139,7 +139,7 @@ function askLater(state: DispatchState, payment: Payment, job: LiveJob, ctx: Red
 }
 
 /** The pause after a request that was not accepted is over. */
-function offerHeld(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
+function endPause(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   movePayment(state, payment, { kind: "held" }, ctx);
   const job = state.jobs.get(payment.jobId);
   if (job?.phase.kind !== "settling") return;
@@ -194,7 +194,7 @@ export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void 
     const payment = payments.get(first.id);
     if (payment === undefined) timers.remove(first.id);
     else if (payment.phase.kind === "reserved") forgetPayment(state, payment, ctx);
-    else if (payment.phase.kind === "held") offerHeld(state, payment, ctx);
+    else if (payment.phase.kind === "held") endPause(state, payment, ctx);
     else if (payment.phase.kind === "settling") giveUp(state, payment, ctx);
     else askAgain(state, payment, ctx);
   }

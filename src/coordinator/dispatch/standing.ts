@@ -50,8 +50,8 @@ export function afterFailure(record: KeyRecord, now: number): KeyRecord {
   return { ...record, failed, failedAt: now, completed: 0, users: [] };
 }
 
-/** How long a network with so many failures in a row stands back, ms: twice as long each time [JB11]. */
-export function backOff(failures: number): number {
+/** How long a network with so many failures in a row backs off, ms: twice as long each time [JB11]. */
+export function backOffTime(failures: number): number {
   return failures === 0 ? 0 : Math.min(TIMING.backOff * 2 ** Math.min(failures - 1, FAILURES_COUNTED), TIMING.backOffMax);
 }
 
@@ -93,18 +93,18 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
   const known = state.networks.get(name);
   if (known !== undefined) {
     // Old failures are forgotten if no worker of this network was connected since.
-    if (state.awayNetworks.delete(name) && known.backUntil + TIMING.backOffMax < now) known.failures = 0;
+    if (state.awayNetworks.delete(name) && known.backOffUntil + TIMING.backOffMax < now) known.failures = 0;
     return known;
   }
   const network: Network = {
-    ...{ name, lastUsedAt: now, failures: 0, backUntil: 0, seq: state.nextSeq++ },
+    ...{ name, lastUsedAt: now, failures: 0, backOffUntil: 0, seq: state.nextSeq++ },
     ...{ keys: new Set(), atWork: new Set(), idle: new Map(), placed: new Set() },
   };
   state.networks.set(name, network);
   return network;
 }
 
-/** Notes a key that registers on probation: its network exists from now on, and stands back if the key has failed lately. */
+/** Notes a key that registers on probation: its network exists from now on, and backs off if the key has failed lately. */
 export function enterProbation(state: DispatchState, worker: Worker, usedAt: number, now: number): void {
   const isNew = !state.networks.has(worker.network);
   const network = networkNamed(state, worker.network, now);
@@ -113,7 +113,7 @@ export function enterProbation(state: DispatchState, worker: Worker, usedAt: num
   else network.lastUsedAt = Math.max(network.lastUsedAt, usedAt);
   const { failed, failedAt } = worker.record;
   network.failures = Math.max(network.failures, failed);
-  if (failed > 0) network.backUntil = Math.max(network.backUntil, Math.min(failedAt, now) + backOff(failed));
+  if (failed > 0) network.backOffUntil = Math.max(network.backOffUntil, Math.min(failedAt, now) + backOffTime(failed));
   network.keys.add(worker.key);
   move(state, network);
 }
@@ -188,8 +188,8 @@ function forgetIfGone(state: DispatchState, network: Network): void {
 }
 
 /** When it is a network's turn, smallest first. */
-function turnOf({ lastUsedAt, backUntil }: Network): number {
-  return Math.max(lastUsedAt, backUntil);
+function turnOf({ lastUsedAt, backOffUntil }: Network): number {
+  return Math.max(lastUsedAt, backOffUntil);
 }
 
 /** Notes that a key of this network got a PUBLIC job. */
@@ -209,27 +209,27 @@ export function endWork(state: DispatchState, name: string | undefined, key: str
 }
 
 /** Moves a network back after a failure, a time-out or a reject of one of its keys: each time for twice as long [JB11]. */
-export function standBack(state: DispatchState, name: string, now: number): void {
+export function startBackOff(state: DispatchState, name: string, now: number): void {
   const network = networkNamed(state, name, now);
   network.failures++;
-  network.backUntil = now + backOff(network.failures);
+  network.backOffUntil = now + backOffTime(network.failures);
   move(state, network);
   forgetIfGone(state, network);
 }
 
-/** Ends the time for which a network stands back, after a verified completion of one of its keys. */
-export function heal(state: DispatchState, name: string): void {
+/** Ends the back-off of a network, after a verified completion of one of its keys. */
+export function endBackOff(state: DispatchState, name: string): void {
   const network = state.networks.get(name);
   if (network === undefined || network.failures === 0) return;
   network.failures = 0;
-  network.backUntil = 0;
+  network.backOffUntil = 0;
   move(state, network);
   forgetIfGone(state, network);
 }
 
 /**
  * The idle worker on probation whose turn it is: first by network, then the least recently used one that `accept` accepts. If a proven worker is idle
- * (`besideProven`), only a network that has none at work and does not stand back has a turn.
+ * (`besideProven`), only a network that has none at work and does not back off has a turn.
  */
 export function firstOnProbation(
   state: DispatchState,

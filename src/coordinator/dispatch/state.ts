@@ -165,7 +165,7 @@ export type Network = {
   /** Failures in a row, of all its keys together. */
   failures: number;
   /** Its turn comes as if it had got a job at this time, ms since the epoch. */
-  backUntil: number;
+  backOffUntil: number;
   readonly seq: number;
   /** The keys on probation that are connected. */
   readonly keys: Set<string>;
@@ -211,7 +211,7 @@ export type DispatchState = {
   readonly waitingLarger: Pools<Map<number, OrderedPool>>;
   /** Waiting PRIVATE jobs, by pool and key that may take them, so that a worker never searches through jobs that it cannot run. */
   readonly waitingFor: Map<string, OrderedPool>;
-  /** Waiting jobs that a worker has tried already. The tick offers them again. */
+  /** Waiting jobs that a worker has tried already. The tick tries again to match them. */
   readonly retrying: Set<string>;
   /** Workers that have only just registered, by the time from which they may get jobs [JB2]. */
   readonly arriving: OrderedPool;

@@ -3,7 +3,7 @@
 /** A lock per key: one request at a time owns it; the others wait until it is released and then try again [API5, PY6]. */
 export class KeyedMutex {
   /** The locked keys, oldest first, so that those that were never released come first. */
-  readonly #locks = new Map<string, { owner: string; until: number; left: PromiseWithResolvers<void> }>();
+  readonly #locks = new Map<string, { owner: string; until: number; released: PromiseWithResolvers<void> }>();
   readonly #keysOf = new Map<string, Set<string>>();
 
   /** How many keys are locked now. */
@@ -15,9 +15,9 @@ export class KeyedMutex {
   acquire(key: string, owner: string, now: number, ms: number): Promise<void> | null {
     this.#dropLate(now, ms);
     const entry = this.#locks.get(key);
-    if (entry !== undefined && entry.owner !== owner) return entry.left.promise;
+    if (entry !== undefined && entry.owner !== owner) return entry.released.promise;
     this.#locks.delete(key);
-    this.#locks.set(key, { owner, until: now + ms, left: entry?.left ?? Promise.withResolvers<void>() });
+    this.#locks.set(key, { owner, until: now + ms, released: entry?.released ?? Promise.withResolvers<void>() });
     const keys = this.#keysOf.get(owner) ?? new Set();
     this.#keysOf.set(owner, keys.add(key));
     return null;
@@ -44,6 +44,6 @@ export class KeyedMutex {
     const keys = this.#keysOf.get(entry.owner);
     keys?.delete(key);
     if (keys?.size === 0) this.#keysOf.delete(entry.owner);
-    entry.left.resolve();
+    entry.released.resolve();
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { afterCompletion, afterFailure, backOff, mayDiffer, NEW_KEY, standingOf } from "../../../src/coordinator/dispatch/standing.ts";
+import { afterCompletion, afterFailure, backOffTime, mayDiffer, NEW_KEY, standingOf } from "../../../src/coordinator/dispatch/standing.ts";
 import type { KeyRecord } from "../../../src/coordinator/dispatch/state.ts";
 
 const JOB = { privacyClass: "PUBLIC", userId: "ann", network: "203.0.113.1" } as const;
@@ -72,9 +72,9 @@ describe("afterCompletion, what counts", () => {
   });
 });
 
-describe("backOff", () => {
+describe("backOffTime", () => {
   test("[JB11] 2 s, twice as long each time, 5 minutes at most", () => {
-    expect([0, 1, 2, 3, 7, 8, 9, 1_000].map(backOff)).toEqual([0, 2_000, 4_000, 8_000, 128_000, 256_000, 300_000, 300_000]);
+    expect([0, 1, 2, 3, 7, 8, 9, 1_000].map(backOffTime)).toEqual([0, 2_000, 4_000, 8_000, 128_000, 256_000, 300_000, 300_000]);
   });
 });
 
