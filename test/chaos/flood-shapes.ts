@@ -194,20 +194,20 @@ export const FLOODS: readonly Flood[] = [
   },
   {
     name: "streams and waits",
-    what: "event streams and waits of a job that nobody runs, held as long as they last",
+    what: "event streams and waits of a job that nobody runs, kept open as long as they last",
     run: async (attack) => {
       let job: string | null = null;
       const jobs = attack.repeat(1, async () => {
         job = (await attack.commit("fast", llm("hi"))) ?? job;
         await attack.rest(20_000);
       });
-      const held = attack.repeat(600, async (lane) => {
+      const waits = attack.repeat(600, async (lane) => {
         if (job === null) return attack.rest(100);
         const response = await attack.ask(lane % 2 === 0 ? `/v1/jobs/${job}/events` : `/v1/jobs/${job}?wait=25`);
         await response.arrayBuffer();
         if (response.status !== 200) await attack.rest(500);
       });
-      await Promise.all([jobs, held]);
+      await Promise.all([jobs, waits]);
     },
   },
   {

@@ -7,7 +7,7 @@ import { REGRESSION_MONEY_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts"
 import { Stats } from "./world.ts";
 
 /** A failing seed is told with the end of its trace; `scripts/simulate.ts --seed` shows the same. */
-function expectHolds(seed: number, plan: Plan = planOf(seed)): Stats {
+function expectNoViolation(seed: number, plan: Plan = planOf(seed)): Stats {
   const { violation, stats } = runHistory(seed, { plan });
   if (violation === null) return stats;
   const { trace } = runHistory(seed, { traced: true, plan });
@@ -21,7 +21,7 @@ const WALKED_BY = [4, 147, 241, 270, 315];
 // CI goes on with seeds 251 to 3000; more of them: `npm run simulate -- --seeds 100000`.
 test(`[JB2] [JB3] [JB4] [JB5] [JB6] [JB9] [WS6] [WS7] [WS10] [WS11] [WS12] [ST1] [PY5] [PY6] [PY7] [PY8] [PY9] every history keeps the invariants, seeds 1 to ${SEEDS}`, () => {
   const total = new Stats();
-  for (let seed = 1; seed <= SEEDS; seed++) total.add(expectHolds(seed));
+  for (let seed = 1; seed <= SEEDS; seed++) total.add(expectNoViolation(seed));
   // The faults really happened, and so did the work.
   expect(total.completed).toBeGreaterThan(SEEDS);
   expect(Math.min(total.settlements, total.credits, total.replays, total.refusals, total.unknownOutcomes)).toBeGreaterThan(25);
@@ -44,7 +44,7 @@ test("[PY8] these histories walk every legal move of a payment, and the core's t
   for (const seed of seeds) {
     if (left.size === 0) break;
     for (const plan of [planOf(seed), doubtfulPlanOf(seed), creditPlanOf(seed)]) {
-      if (plan?.paying != null) for (const move of expectHolds(seed, plan).moves.keys()) left.delete(move);
+      if (plan?.paying != null) for (const move of expectNoViolation(seed, plan).moves.keys()) left.delete(move);
     }
   }
   expect([...left]).toEqual([]);
@@ -53,16 +53,16 @@ test("[PY8] these histories walk every legal move of a payment, and the core's t
 describe("seeds that found a bug once", () => {
   for (const { rule, seed, found } of REGRESSION_SEEDS) {
     test(`${rule} seed ${seed}: ${found}`, () => {
-      expectHolds(seed, freePlanOf(seed));
+      expectNoViolation(seed, freePlanOf(seed));
     });
   }
   for (const { rule, seed, found } of REGRESSION_MONEY_SEEDS) {
     test(`${rule} seed ${seed}: ${found}`, () => {
-      expectHolds(seed);
+      expectNoViolation(seed);
     });
   }
   test("[LM1, WS6] seed 66: a job was refused beside a worker that was found silent and has sent a heartbeat less than a second ago", () => {
-    expectHolds(66, doubtfulPlanOf(66) ?? planOf(66));
+    expectNoViolation(66, doubtfulPlanOf(66) ?? planOf(66));
   });
 });
 

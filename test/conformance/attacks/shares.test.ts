@@ -125,8 +125,8 @@ test("[LM1] one client opens sockets that never register: it has sixteen, and co
   const lines = [`Host: ${evm.host}`, `x-test-ip: ${String(from()["x-test-ip"])}`];
   const raws = await Promise.all(Array.from({ length: 100 }, () => RawSocket.open(evm.port, "/", lines)));
   try {
-    const held = () => raws.filter(({ head, ended, frames }) => head.startsWith("HTTP/1.1 101") && !ended && !frames.some(({ opcode }) => opcode === 8));
-    expect(held().length).toBeLessThanOrEqual(LIMITS.unregisteredSocketsPerClient);
+    const open = () => raws.filter(({ head, ended, frames }) => head.startsWith("HTTP/1.1 101") && !ended && !frames.some(({ opcode }) => opcode === 8));
+    expect(open().length).toBeLessThanOrEqual(LIMITS.unregisteredSocketsPerClient);
     expect(raws.filter(({ head }) => head.startsWith("HTTP/1.1 503")).length).toBeGreaterThan(0);
     expect((await honest.registerSigned()).status).toBe("ok");
   } finally {

@@ -98,8 +98,8 @@ describe("reconnecting", () => {
     const keeper = await fullWorker(evm.socketUrl);
     await evm.api.pair(user, keeper);
     // The other worker is busy, so the job waits for the returning worker.
-    const held = await evm.api.commit(task(user, "held", PRIVATE));
-    keeper.ack(await keeper.assigned(held));
+    const ofKeeper = await evm.api.commit(task(user, "held", PRIVATE));
+    keeper.ack(await keeper.assigned(ofKeeper));
     const waiting = await evm.api.commit(task(user, "waiting", PRIVATE));
     const unknown = "11111111-2222-4333-8444-555555555555";
     const back = await fullWorker(
@@ -107,17 +107,17 @@ describe("reconnecting", () => {
       {
         resume: [
           { job_id: unknown, attempt: 1 },
-          { job_id: held, attempt: 1 },
+          { job_id: ofKeeper, attempt: 1 },
         ],
       },
       identity,
     );
     await back.assigned(waiting);
     const kinds = back.frames.filter(({ type }) => type === "job_cancel" || type === "job_assign").map(({ type, job_id }) => `${type} ${String(job_id)}`);
-    expect(kinds.slice(0, 2).toSorted()).toEqual([`job_cancel ${held}`, `job_cancel ${unknown}`].toSorted());
+    expect(kinds.slice(0, 2).toSorted()).toEqual([`job_cancel ${ofKeeper}`, `job_cancel ${unknown}`].toSorted());
     expect(kinds[2]).toBe(`job_assign ${waiting}`);
     expect(back.frames.find(({ type }) => type === "job_cancel")).toMatchObject({ attempt: expect.any(Number), reason: expect.any(String) });
-    await keeper.complete(held, OUTPUT);
+    await keeper.complete(ofKeeper, OUTPUT);
     await back.complete(waiting, OUTPUT);
   });
 

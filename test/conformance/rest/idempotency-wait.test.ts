@@ -106,11 +106,11 @@ describe("waiting", () => {
 
   test("[API6] wait=1 answers the present state after a second; without wait and with wait=0 at once", async () => {
     const id = await evm.api.commit(llm(newUser()));
-    const held = await evm.api.get(`/v1/jobs/${id}?wait=1`);
-    expect(held.status).toBe(200);
-    expect(held.body).toMatchObject({ id, status: "pending" });
-    expect(held.ms).toBeGreaterThan(900);
-    expect(held.ms).toBeLessThan(2_500);
+    const waited = await evm.api.get(`/v1/jobs/${id}?wait=1`);
+    expect(waited.status).toBe(200);
+    expect(waited.body).toMatchObject({ id, status: "pending" });
+    expect(waited.ms).toBeGreaterThan(900);
+    expect(waited.ms).toBeLessThan(2_500);
     for (const path of [`/v1/jobs/${id}`, `/v1/jobs/${id}?wait=0`]) {
       const now = await evm.api.get(path);
       expect(now.body).toMatchObject({ id, status: "pending" });

@@ -38,11 +38,11 @@ function row(name: string, plan: ClusterPlan, stats: ClusterStats, violation: st
   ];
 }
 
-/** Tries these numbers of hubs and prints a table. False if something did not hold. */
+/** Tries these numbers of hubs and prints a table. False if an invariant was violated. */
 export function tryHubs(numbers: readonly number[], seed: number): boolean {
   const head = ["scene", "hubs", "jobs/s", "÷ first", "jobs per hub ÷ mean", "busiest hub", "commit → assign p50 ms", "p99 ms", "moved", "holds"];
   const rows: string[][] = [];
-  let holds = true;
+  let isValid = true;
   for (const { name, plan } of SCENES) {
     let single: number | null = null;
     for (const hubs of numbers) {
@@ -50,9 +50,9 @@ export function tryHubs(numbers: readonly number[], seed: number): boolean {
       const { stats, violation } = runCluster(whole);
       rows.push(row(name, whole, stats, violation?.message ?? "yes", single));
       single ??= stats.inTime / whole.seconds;
-      holds &&= violation === null;
+      isValid &&= violation === null;
     }
   }
   for (const line of [head, head.map(() => "---"), ...rows]) console.log(`| ${line.join(" | ")} |`);
-  return holds;
+  return isValid;
 }

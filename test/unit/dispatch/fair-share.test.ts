@@ -22,7 +22,7 @@ describe("a fair share", () => {
       fc.property(limits, moves, (given, steps) => {
         const share = new FairShare(given);
         const taken: { owner: string | null; amount: number }[] = [];
-        const held = (of: string | null) => taken.filter((each) => each.owner === of).reduce((sum, { amount }) => sum + amount, 0);
+        const used = (of: string | null) => taken.filter((each) => each.owner === of).reduce((sum, { amount }) => sum + amount, 0);
         for (const { owner: who, amount, gives } of steps) {
           const first = gives ? taken.shift() : undefined;
           if (first !== undefined) share.give(first.owner, first.amount);
@@ -30,7 +30,7 @@ describe("a fair share", () => {
           expect(share.total).toBe(taken.reduce((sum, each) => sum + each.amount, 0));
           expect(share.total).toBeLessThanOrEqual(given.most);
           for (const each of OWNERS) {
-            expect(share.of(each)).toBe(held(each));
+            expect(share.of(each)).toBe(used(each));
             expect(share.of(each)).toBeLessThanOrEqual(given.each);
           }
         }

@@ -295,8 +295,8 @@ describe("a server that ignores max_tokens", () => {
   });
 
   it("[LLM4] text that a server sends only at the end is not cut", async () => {
-    const held = [...words(5).map((content) => chunk({ content })), chunk({ content: "end" }), chunk({}, "length"), USAGE, "[DONE]"];
-    expect(await answerWithin(5, ...held)).toMatchObject({ text: `${words(5).join("")}end`, finishReason: "length", usage: { completion_tokens: 7 } });
+    const chunks = [...words(5).map((content) => chunk({ content })), chunk({ content: "end" }), chunk({}, "length"), USAGE, "[DONE]"];
+    expect(await answerWithin(5, ...chunks)).toMatchObject({ text: `${words(5).join("")}end`, finishReason: "length", usage: { completion_tokens: 7 } });
   });
 
   it("[LM1] 2 MB in a few pieces are output_too_large, and are not read to the end", async () => {

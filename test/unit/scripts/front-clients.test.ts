@@ -103,8 +103,8 @@ describe("the limits of a client", () => {
 
   test("[LM1] of clients without a connection only so many are remembered, those who left last", () => {
     const clients = new Clients(OPTIONS);
-    const held = peer(clients, ADDRESS);
-    clients.open(held, 0);
+    const connected = peer(clients, ADDRESS);
+    clients.open(connected, 0);
     const address = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
     for (let n = 0; n < MOST_REMEMBERED + 50; n++) {
       const client = peer(clients, address(n), n / 1_000);
@@ -112,6 +112,6 @@ describe("the limits of a client", () => {
       clients.close(client, n / 1_000);
     }
     expect(clients.size).toBe(MOST_REMEMBERED + 1);
-    expect(clients.ofPeer(ADDRESS, 20)).toBe(held);
+    expect(clients.ofPeer(ADDRESS, 20)).toBe(connected);
   });
 });

@@ -7,7 +7,7 @@ import type { StakeSource, TierResult } from "../../../src/coordinator/stake/sou
 type Read = { keys: readonly string[]; answer: (readings: TierResult[]) => void; fail: (error: Error) => void };
 
 /** A source whose reads end when the test says so. */
-class HeldSource implements StakeSource {
+class ManualSource implements StakeSource {
   readonly keysPerRead: number;
   readonly reads: Read[] = [];
   constructor(keysPerRead: number) {
@@ -32,7 +32,7 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 function begin(keysPerRead: number) {
-  const source = new HeldSource(keysPerRead);
+  const source = new ManualSource(keysPerRead);
   return { source, reader: new TierReader(source, () => now) };
 }
 
