@@ -1,3 +1,4 @@
+// Reads a chat completion request of OpenAI's API for the embedded llama.cpp: messages, options and the form of the answer.
 const HISTORY_TYPE = { system: "system", developer: "system", user: "user", assistant: "model" };
 
 /** A request that can never be answered; the message says what to change. */

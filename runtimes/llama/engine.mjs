@@ -1,3 +1,4 @@
+// The engine of the embedded llama.cpp: loads a GGUF file and answers chats, one at a time.
 import { basename } from "node:path";
 import { getLlama, GeneralChatWrapper, JinjaTemplateChatWrapper, LlamaChat, LlamaLogLevel } from "node-llama-cpp";
 import { InvalidRequest } from "./chat-request.mjs";

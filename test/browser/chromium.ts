@@ -1,3 +1,4 @@
+// Finds and starts the Chromium of the browser tests: one for all files of a process.
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type LaunchOptions } from "playwright-core";
 import { finallyDo } from "../support/finally.ts";

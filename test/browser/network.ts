@@ -1,3 +1,4 @@
+// A network between a browser and a coordinator, which a test can cut.
 import { createServer, connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { finallyDo } from "../support/finally.ts";

@@ -1,3 +1,4 @@
+// Simulates a new release of the pages while browsers are open: the same files under other names.
 import { once } from "node:events";
 import { createServer, request as ask, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";

@@ -1,3 +1,4 @@
+// Opens pages in tabs of a real browser, and collects their complaints and requests.
 import type { BrowserContext, Page } from "playwright-core";
 import { within } from "../../src/coordinator/deadline.ts";
 import { finallyDo } from "../support/finally.ts";

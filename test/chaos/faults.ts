@@ -1,3 +1,4 @@
+// The faults of npm run test:chaos: which ones, in which order, and how each is made to happen.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../simulation/random.ts";
 import type { DatabaseMood, DatabaseSwitch } from "./database-switch.ts";

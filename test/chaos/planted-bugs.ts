@@ -1,3 +1,4 @@
+// Bugs that npm run test:chaos must find, each as one change of the coordinator's sources.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,3 +1,4 @@
+// The seekers of npm run test:chaos: commits, polls and pairings, with every answer noted in the history.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../simulation/random.ts";
 import type { Commit, History } from "./history.ts";

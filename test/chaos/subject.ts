@@ -1,3 +1,4 @@
+// The coordinator under test of npm run test:chaos: its processes and its state folder.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

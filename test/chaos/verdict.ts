@@ -1,3 +1,4 @@
+// The verdict of npm run test:chaos: compares every acknowledgement with what is stored at the end.
 import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";

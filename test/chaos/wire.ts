@@ -1,3 +1,4 @@
+// The faulty connection between a worker and the coordinator in npm run test:chaos.
 import type { Random } from "../simulation/random.ts";
 import type { Socket } from "../../src/worker/session/index.ts";
 import type { History } from "./history.ts";

@@ -1,3 +1,4 @@
+// The workers of npm run test:chaos: real sessions with good and bad habits.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../simulation/random.ts";
 import { keyPair } from "../../src/receipt/index.ts";

@@ -1,3 +1,4 @@
+// Checks an answer against the OpenAPI document, for npm run fuzz.
 import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";

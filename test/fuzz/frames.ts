@@ -1,3 +1,4 @@
+// Random conversations on a worker socket, and the check of their answers, for npm run fuzz.
 import * as fc from "fast-check";
 import * as z from "zod";
 import { COORDINATOR_FRAMES } from "../../src/protocol/worker-messages.ts";

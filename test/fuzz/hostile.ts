@@ -1,3 +1,4 @@
+// Random hostile texts, numbers and JSON values, for npm run fuzz.
 import * as fc from "fast-check";
 
 /** Text that breaks parsers, stores and terminals. */

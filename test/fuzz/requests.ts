@@ -1,3 +1,4 @@
+// Random HTTP requests, correct or nearly correct, for npm run fuzz.
 import * as fc from "fast-check";
 import { base64, bytesOf } from "./bytes.ts";
 import type { Ask } from "./ask.ts";

@@ -1,3 +1,4 @@
+// Controls the payment lab over HTTP, for tests in another process or runtime.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FaultRule } from "./facilitator/faults.ts";
 import type { Facilitator } from "./facilitator/server.ts";

@@ -1,3 +1,4 @@
+// Starts the payment lab: both local chains, the facilitator and their people.
 import { type Address, getBase58Decoder, getBase58Encoder } from "@solana/kit";
 import { startControl } from "./control.ts";
 import { type EvmChain, type EvmOptions, startEvmChain } from "./evm/chain.ts";

@@ -1,3 +1,4 @@
+// The invariants of the simulation about jobs, workers and sockets, checked after every event.
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { TIMING } from "../../src/protocol/times.ts";
 import type {

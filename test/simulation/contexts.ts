@@ -1,3 +1,4 @@
+// Contexts of models in the simulation: which jobs fit which worker [JB5].
 import type { DispatchEvent, DispatchState, JobEnd, LiveJob, Reduced, RowChange, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { suits } from "./indexes.ts";
 import { isFinal } from "./market.ts";

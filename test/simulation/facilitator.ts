@@ -1,3 +1,4 @@
+// The simulated facilitator: verify and settle, with the faults of the plan.
 import type { Settlement } from "../../src/coordinator/dispatch/index.ts";
 import type { Authorization } from "./chain.ts";
 import type { World } from "./world.ts";

@@ -1,3 +1,4 @@
+// Runs the history of one seed: faults, then calm, then everything must have ended.
 import { TIMING } from "../../src/protocol/times.ts";
 import * as dispatch from "../../src/coordinator/dispatch/index.ts";
 import { START } from "./agenda.ts";

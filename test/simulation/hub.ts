@@ -1,3 +1,4 @@
+// The simulated hub: the shell around the dispatch core, with its storage, alarm and loss of memory.
 import type {
   Changes,
   DispatchEvent,
@@ -647,7 +648,7 @@ export class Hub {
   }
 }
 
-/** A worker that was kept for a settlement is not kept any more, and the time of a job whose payment is unknown ends with that. */
+/** A worker that was claimed for a settlement is not claimed any more, and the time of a job whose payment is unknown ends with that. */
 function isSame(one: Snapshot, other: Snapshot): boolean {
   const text = ({ attempts, holders, tried, denials, network, model, isChat, payment, cause, trustedKeys, totalDue, phase }: Snapshot) => {
     const settling = phase.kind === "settling" || other.phase.kind === "settling" || one.phase.kind === "settling";

@@ -1,3 +1,4 @@
+// Recomputes the indexes of the dispatch core and compares them, for the simulation.
 import type { DispatchState, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { broken } from "./violation.ts";
 

@@ -1,3 +1,4 @@
+// Models and chats in the simulation: which worker may get which job [JB10, JB12].
 import type { DispatchEvent, DispatchState, JobFacts, Reduced, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { TIMING } from "../../src/protocol/times.ts";
 import { Random } from "./random.ts";

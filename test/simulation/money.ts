@@ -1,3 +1,4 @@
+// The invariants of the simulation about money, seen from outside the core.
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { TIMING } from "../../src/protocol/times.ts";
 import type {

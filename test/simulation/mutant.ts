@@ -1,3 +1,4 @@
+// Makes copies of the dispatch core with one planted bug, and searches seeds that find it.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";

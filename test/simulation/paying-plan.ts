@@ -1,3 +1,4 @@
+// The part of a seed's plan that is about payments.
 import type { Random } from "./random.ts";
 
 /** A payment and what it was signed for. Times in ms since the start of the history. */

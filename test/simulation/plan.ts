@@ -1,3 +1,4 @@
+// The plan of a seed: workers, jobs, faults and rates, all decided before the history starts.
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import { type DispatchSettings, QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";

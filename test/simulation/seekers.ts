@@ -1,3 +1,4 @@
+// The simulated payers, and the routers that their requests go through [PY5].
 import type { JobFacts, PaymentFacts } from "../../src/coordinator/dispatch/index.ts";
 import { START } from "./agenda.ts";
 import type { Order, Variant } from "./paying-plan.ts";

@@ -1,3 +1,4 @@
+// Recomputes the shares of the queue and compares them, for the simulation [LM1].
 import { type DispatchSettings, type DispatchState, type JobFacts, type LiveJob, QUEUE_SIZE, type Worker } from "../../src/coordinator/dispatch/index.ts";
 import { sharePoolOf, suits } from "./indexes.ts";
 import { Random } from "./random.ts";

@@ -1,3 +1,4 @@
+// The simulated worker, honest or not.
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Verdict } from "../../src/coordinator/dispatch/index.ts";
 import type { DownFrame, UpFrame } from "./frames.ts";

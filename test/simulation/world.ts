@@ -1,3 +1,4 @@
+// The simulated instance: hub, database, workers and the network between them, and the counts of what happened.
 import type { Tier } from "../../src/protocol/worker-messages.ts";
 import type { JobFacts, Outcome } from "../../src/coordinator/dispatch/index.ts";
 import { Agenda, START } from "./agenda.ts";

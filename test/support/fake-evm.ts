@@ -1,3 +1,4 @@
+// A fake EVM node with authorizations and transfers, for tests of the chain reader.
 import { onTestFinished, vi } from "vitest";
 
 type Call = { id: number; method: string; params: readonly unknown[] };

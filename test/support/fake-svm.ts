@@ -1,3 +1,4 @@
+// A fake Solana node with landed transactions, for tests of the chain reader.
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { base58 } from "@scure/base";

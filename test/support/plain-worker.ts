@@ -1,3 +1,4 @@
+// A worker written from the specification alone, for tests of both sides.
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { until } from "./until.ts";
 

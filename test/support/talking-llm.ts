@@ -1,3 +1,4 @@
+// A fake Ollama whose model says what the test wants.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { finallyDo } from "./finally.ts";

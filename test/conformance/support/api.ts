@@ -1,3 +1,4 @@
+// The REST client of the conformance tests. It uses no code of src.
 import { randomUUID } from "node:crypto";
 import type { WorkerSocket } from "./worker.ts";
 import { within } from "./wait.ts";

@@ -1,3 +1,4 @@
+// Starts the coordinators that the conformance tests see from outside.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// Keys, signatures and receipts of workers for the conformance tests, made with node:crypto alone.
 import { createHash, generateKeyPairSync, type KeyObject, createPublicKey, sign, verify } from "node:crypto";
 import type { Fields } from "./api.ts";
 

@@ -1,3 +1,4 @@
+// A TCP client for HTTP requests that no HTTP library would send.
 import { connect, type Socket } from "node:net";
 import { within } from "./wait.ts";
 

@@ -1,3 +1,4 @@
+// A WebSocket client of raw bytes, for frames that no library would send.
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { within } from "./wait.ts";

@@ -1,3 +1,4 @@
+// The workers of the conformance tests, frame by frame.
 import { onTestFinished } from "vitest";
 import type { Fields } from "./api.ts";
 import { type Identity, newIdentity, receiptFor, registerText, signText } from "./identity.ts";

@@ -1,3 +1,4 @@
+// Sends REST requests to the app inside workerd, for the edge tests.
 import { env } from "cloudflare:workers";
 import { applyD1Migrations, createExecutionContext, reset } from "cloudflare:test";
 import { expect } from "vitest";

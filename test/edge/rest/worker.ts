@@ -1,3 +1,4 @@
+// A worker on a real socket for the edge tests of the REST side.
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { keyPair, signReceipt } from "../../../src/receipt/index.ts";

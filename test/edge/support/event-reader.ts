@@ -1,3 +1,4 @@
+// Reads an event stream step by step, for the edge tests.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { onTestFinished } from "vitest";
 

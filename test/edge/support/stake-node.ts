@@ -1,3 +1,4 @@
+// A fake RPC node of both chains with stakes and balances, for the edge tests.
 import { onTestFinished, vi } from "vitest";
 import * as z from "zod";
 import { base58 } from "@scure/base";

@@ -1,3 +1,4 @@
+// A separate hub per edge test, with the real router, the real D1 and a clock that the test moves.
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterAll, onTestFinished, vi } from "vitest";

@@ -1,3 +1,4 @@
+// The worker's end of a socket in the edge tests: it keeps every frame until the test asks for it.
 import { HEARTBEAT } from "../../../src/protocol/worker-messages.ts";
 
 /** A received frame, parsed. */

@@ -1,3 +1,4 @@
+// An honest worker of the edge tests. It uses no code of our own worker.
 import { JobAssign, RegisterAck, registerText } from "../../../src/protocol/worker-messages.ts";
 import type { Receipt } from "../../../src/protocol/job.ts";
 import { type KeyPair, keyPair, signReceipt, signText } from "../../../src/receipt/index.ts";

@@ -1,3 +1,4 @@
+// Starts anvil, the local EVM chain of the payment lab.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";

@@ -1,3 +1,4 @@
+// The EVM side of the payment lab: a local chain with its tokens, its payee and its payers.
 import {
   createPublicClient,
   createTestClient,

@@ -1,3 +1,4 @@
+// The log of the calls that the facilitator of the payment lab got.
 import { createHash } from "node:crypto";
 import type { Fault, Operation } from "./faults.ts";
 

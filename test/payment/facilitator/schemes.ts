@@ -1,3 +1,4 @@
+// The payment schemes of the lab's facilitator, in several versions of the x402 packages.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { KeyPairSigner } from "@solana/kit";
 import { x402Facilitator } from "@x402/core/facilitator";

@@ -1,3 +1,4 @@
+// The facilitator of the payment lab: a real one over HTTP that can be made to fail.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";

@@ -1,3 +1,4 @@
+// Signs payments in the payment lab, correct or deliberately wrong ones.
 import type { Address, KeyPairSigner } from "@solana/kit";
 import type { PrivateKeyAccount } from "viem/accounts";
 import type { EvmChain } from "../evm/chain.ts";

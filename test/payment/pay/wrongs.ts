@@ -1,3 +1,4 @@
+// The deliberately wrong payments of the payment lab, by chain.
 import { randomBytes } from "node:crypto";
 import { getBase58Decoder } from "@solana/kit";
 import type { Requirement } from "./challenge.ts";

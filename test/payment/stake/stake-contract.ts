@@ -1,3 +1,4 @@
+// Deploys and calls the example staking contract on the lab's EVM chain.
 import { type Abi, BaseError, ContractFunctionRevertedError, parseAbi, toHex } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import ARTIFACTS from "../contracts/artifacts.json" with { type: "json" };

@@ -1,3 +1,4 @@
+// A local SVM with token balances of workers, for STAKE_SOURCE=svm.
 import {
   findAssociatedTokenPda,
   getBurnInstruction,

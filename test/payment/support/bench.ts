@@ -1,3 +1,4 @@
+// One coordinator over the payment lab, with its workers: what the payment tests work with.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// Checks everything that rule PY4 says of a 402.
 import { expect } from "vitest";
 import { type Bench, PRICE, type Tier } from "./bench.ts";
 

@@ -1,3 +1,4 @@
+// The x402 clients that pay in the payment tests.
 import axios from "axios";
 import { wrapAxiosWithPayment, x402Client as x402ClientOfAxios } from "@x402/axios";
 import { wrapFetchWithPayment, x402Client, x402HTTPClient } from "@x402/fetch";

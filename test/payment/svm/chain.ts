@@ -1,3 +1,4 @@
+// The SVM side of the payment lab: a local chain with its USDC, its payee and its payers.
 import {
   type Address,
   appendTransactionMessageInstructions,

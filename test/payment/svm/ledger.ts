@@ -1,3 +1,4 @@
+// The ledger of the lab's SVM: runs transactions in litesvm and remembers them like a chain.
 import { createHash } from "node:crypto";
 import {
   type Address,

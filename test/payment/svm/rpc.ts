@@ -1,3 +1,4 @@
+// The Solana JSON-RPC of the lab's SVM.
 import { setTimeout as delay } from "node:timers/promises";
 import { type Address, getBase58Decoder, getBase58Encoder, type Signature } from "@solana/kit";
 import { getTokenDecoder } from "@solana-program/token";

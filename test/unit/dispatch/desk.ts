@@ -1,3 +1,4 @@
+// The desk of the dispatch tests: a state, a clock that the test moves, and short words for events.
 import type { JobType } from "../../../src/protocol/job.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { Tier } from "../../../src/protocol/worker-messages.ts";

@@ -1,3 +1,4 @@
+// The tests that every LLM runtime must pass.
 import { describe, expect, it } from "vitest";
 import { type Runtime, RuntimeError } from "../../../src/worker/runtimes/runtime.ts";
 

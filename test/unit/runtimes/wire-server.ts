@@ -1,3 +1,4 @@
+// A real HTTP server for tests of LLM clients.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";

@@ -1,3 +1,4 @@
+// Runs compute-router on a pseudo-terminal and reads its screen.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { onTestFinished } from "vitest";

@@ -1,3 +1,4 @@
+// The faults of a router for the SDK tests: wrong, missing, late and broken answers.
 import { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { type Fault, json } from "./router-server.ts";

@@ -1,3 +1,4 @@
+// A router for the SDK tests: a real HTTP server with a few jobs.
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";

@@ -1,3 +1,4 @@
+// Runs the command line and worker processes for tests.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// A coordinator for worker tests: a real WebSocket server that does what the test says.
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";

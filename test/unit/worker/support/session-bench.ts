@@ -1,3 +1,4 @@
+// The bench of the session tests: the state machine with a clock that the test moves.
 import { keyPair } from "../../../../src/receipt/ed25519.ts";
 import type { Profile } from "../../../../src/worker/session/frames.ts";
 import { nextDue, reduce } from "../../../../src/worker/session/reduce.ts";

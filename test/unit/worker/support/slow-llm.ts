@@ -1,3 +1,4 @@
+// A slow LLM server for worker tests: it writes a token every 20 ms.
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
