@@ -136,7 +136,7 @@ function giveUp(error: unknown): void {
   process.exit(1);
 }
 
-/** Runs the sources again after each edit, as a deployment does: every Durable Object starts anew and every socket is closed. */
+/** Runs the sources again after each edit, as a deployment does: every Durable Object starts again and every socket is closed. */
 function watchSources(options: WorkerdOptions, listen: Listen, miniflare: Miniflare): void {
   let edit: NodeJS.Timeout | undefined;
   const reload = async (): Promise<void> => miniflare.setOptions(await current(options, listen));

@@ -139,7 +139,7 @@ export class TokenBucket {
 
   /**
    * Takes a frame that counts `amount` at `now`, and says what happens to it. A frame over the rate still passes, and does not count as part of a
-   * flood, if `isSpared` says so.
+   * flood, if `isSpared` returns true.
    */
   take(now: number, amount = 1, isSpared: () => boolean = () => false): TakeResult {
     const at = Math.max(now, this.#filledAt);

@@ -157,7 +157,7 @@ export class RouterRun {
 
   /**
    * Polls a last time if `error` is the timeout and the job is about to end. Reason: the router ends a job that no worker took at its first tick after 30 s.
-   * On the clock of this machine that is a moment after a run of 30 s has timed out, so such a run would never learn that no worker took its job.
+   * On the clock of this machine that is a moment after a run of 30 s has timed out. So such a run would never learn that no worker took its job.
    * Rejects with `error` in all other cases, or with the failure of the job.
    */
   async #orLast(error: unknown): Promise<RouterResult> {

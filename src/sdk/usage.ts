@@ -12,9 +12,9 @@ export type Usage = {
   completed: number;
   /** Jobs that failed. */
   failed: number;
-  /** Tokens of the prompts, as far as the workers said so. Nobody checks these numbers. */
+  /** Tokens of the prompts, as far as the workers reported them. Nobody checks these numbers. */
   promptTokens: number;
-  /** Tokens of the answers, as far as the workers said so. */
+  /** Tokens of the answers, as far as the workers reported them. */
   completionTokens: number;
   /** What these jobs cost, in US dollars as `$0.013`. Money that became a credit counts when a job is paid from it. */
   spent: string;

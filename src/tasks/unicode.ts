@@ -1,4 +1,4 @@
-// Gives every JavaScript engine the same view of a text, whichever Unicode version the engine has.
+// Gives every JavaScript engine the same view of a text, no matter which Unicode version the engine has.
 // The code points that Unicode 14.0 (2021) leaves unassigned, as ranges in base 36. Each range is two numbers: its distance
 // from the end of the previous range, and its length minus one.
 const GAPS = `

@@ -1,4 +1,4 @@
-// The tools of `compute-router mcp`: what an agent may ask for, and what it gets. The output of a worker is a stranger's text, and every result says so.
+// The tools of `compute-router mcp`: what an agent may ask for, and what it gets. The output of a worker is a stranger's text, and every result states that.
 import { type CallToolResult, McpServer, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { JobType, Policy, Receipt } from "../../protocol/job.ts";

@@ -110,8 +110,8 @@ export function takeBack(state: DispatchState, job: LiveJob, ctx: ReduceContext,
 }
 
 /**
- * Handles a worker that says that this job cannot be done at all. The word of one worker does not end a job: it ends when a second worker of another network
- * has said so too, one of the two proven if a proven one is there to ask, or when there is no other worker to ask [JB11].
+ * Handles a worker that says that this job cannot be done at all. The word of one worker does not end a job. A second worker of another network must say the
+ * same, and one of the two must be proven if a proven one is left to ask. The job also ends when there is no other worker to ask [JB11].
  */
 export function deny(state: DispatchState, job: LiveJob, worker: Worker, cause: FailureCause, message: string | null, ctx: ReduceContext): void {
   noteDenial(job, worker);

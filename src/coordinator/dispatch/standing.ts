@@ -147,8 +147,8 @@ function indexIn(state: DispatchState, network: Network, name: PoolName, worker:
 }
 
 /**
- * Notes that the turn of a network has changed. Only the pools that a claim has looked at since the last change hear of it, so this costs no more than those
- * claims did, however many models the network names.
+ * Notes that the turn of a network has changed. Only the pools that a claim has looked at since the last change are updated. So this costs no more than those
+ * claims did, no matter how many models the network names.
  */
 function move(state: DispatchState, network: Network): void {
   for (const pool of network.placed) state.probation.get(pool)?.move(network.name);

@@ -52,7 +52,7 @@ export type JobFacts = {
  */
 export type Lease = { key: string; attempt: number; acked: boolean; begun?: true; network?: string };
 
-/** What a worker said: that this job cannot be done at all. `proven` is its standing when it said so [JB11]. */
+/** A worker's statement that this job cannot be done at all. `proven` is its standing at that time [JB11]. */
 export type Denial = { key: string; network: string; proven: boolean };
 
 /** The phase of a live job. A job that has ended is not in the core any more. */
@@ -124,7 +124,7 @@ export type Worker = {
   /** True if it gets no PRIVATE jobs: it did not sign, and its key may be one that has [WS5]. */
   publicOnly: boolean;
   record: KeyRecord;
-  /** True if its record says so, otherwise it is on probation [JB11]. */
+  /** True if it is proven by its record, otherwise it is on probation [JB11]. */
   proven: boolean;
   /** When it last got a job, or when it registered if it never got one; ms since the epoch [JB3]. */
   lastUsedAt: number;

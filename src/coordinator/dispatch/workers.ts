@@ -80,7 +80,7 @@ export function changeOffer(state: DispatchState, worker: Worker, change: Partia
   if (isMoved) indexWorker(state, worker);
 }
 
-/** What decides who may take a job: its facts, and the context that it did not fit, if a worker has said so. */
+/** What decides who may take a job: its facts, and the context that it did not fit, if a worker has reported one. */
 export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | "tried">>;
 
 /** True if a worker may take this job, busy or idle: by capability, tier, model and context, and for a PRIVATE job by pairing. */

@@ -147,8 +147,8 @@ export class LedgerStore {
   }
 
   /**
-   * The payments to which something may happen by itself, those with money in a balance, those that count against a limit of the last day, and the job ids of
-   * the rows that cannot be read. These rows stay as they are, for the operator.
+   * The payments that are not done: something may happen to them by itself, they have money in a balance, or they count against a limit of the last day. Also
+   * the job ids of the rows that cannot be read. These rows stay as they are, for the operator.
    */
   open(now: number): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
@@ -188,7 +188,7 @@ export class LedgerStore {
 
   /**
    * JSON text of the SettleResponse for the payment of a job; null while no money has moved for it. If the job is paid from the balance, or its money has come
-   * into it, the response says so and has the `balance`, in atomic units [PY9].
+   * into it, the response has that as `credit`, with the `balance` in atomic units [PY9].
    */
   settlementOf(jobId: string, balance: (payment: Payment) => bigint): string | null {
     const row = this.#sql.exec<Row & { response: string | null }>("SELECT * FROM payments WHERE job_id = ?", jobId).toArray()[0];

@@ -26,7 +26,7 @@ export type CommitInput = {
   idempotency: { key: string; fingerprint: string } | null;
   /** Seconds to wait for the job's end before the answer; 0 for none [API6]. */
   wait: number;
-  /** True if the router settles the payment itself when the answer to `submit` says so; an earlier router leaves it out, and the hub settles [PY7]. */
+  /** True if the router settles the payment itself when the answer to `submit` asks for it; an earlier router leaves it out, and the hub settles [PY7]. */
   settles?: boolean;
   /** True for a second delivery, after the first or its answer was lost. The job may have ended since, and only D1 may have it. */
   again?: boolean;

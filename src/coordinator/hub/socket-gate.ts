@@ -66,7 +66,7 @@ export class SocketGate {
   }
 
   /**
-   * True if a socket that is registered may register again. It may name a hundred new models each time, and is in a pool for each of them, so such frames have
+   * True if a socket that is registered may register again. It may name a hundred new models each time, and is in a pool for each of them. So such frames have
    * a rate of their own, for the socket and for all sockets of its client together. One over it is treated like another frame over its rate [LM2].
    */
   mayUpdate(conn: Conn): boolean {

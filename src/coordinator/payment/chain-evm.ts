@@ -201,7 +201,7 @@ function stillUnused({ doubt, to, validBefore }: Search, from: number, head: Hea
   if (wasUnused && from > head.number + 1) return undecided(found, "old_answer");
   const hasExpired = BigInt(head.timestamp) >= validBefore && now >= expiresAt;
   if (!hasExpired) return unused(head);
-  // Two readings must say so, with no event in between.
+  // Two readings must show this, with no event in between.
   return wasUnused && to === head.number ? { kind: "void", proof: "expired" } : { ...unused(head), more: true };
 }
 

@@ -96,7 +96,7 @@ export class SvmChain implements ChainSource {
     return this.#absent(doubt, wanted, head, now);
   }
 
-  /** The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must say so. */
+  /** The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must show this. */
   async #absent({ expiresAt, found }: Doubt, { transaction }: Wanted, head: Head, now: number): Promise<ChainAnswer> {
     const nothing = undecided({ searched: null, unusedAt: null });
     // With a nonce it would never expire; and after some time a node may have forgotten the history.

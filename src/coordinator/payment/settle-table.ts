@@ -34,7 +34,7 @@ const ALREADY_USED: ReadonlySet<string> = new Set(["invalid_exact_evm_nonce_alre
 /**
  * The reasons that a facilitator gives before it sends anything: those of x402's specification and of its own facilitators (@x402/evm and @x402/svm 2.3 to
  * 2.27). They come from the check that settle makes first, or from an estimate that reverts.
- * Left out on purpose, so unknown: `transaction_failed` and `invalid_transaction_state` (2.3 and 2.20 say so when their wait for the receipt ends),
+ * Left out on purpose, so unknown: `transaction_failed` and `invalid_transaction_state` (2.3 and 2.20 give it when their wait for the receipt ends),
  * `settlement_pending`, `unexpected_settle_error`, and every reason that is given after a transaction was sent.
  */
 const REFUSED: ReadonlySet<string> = new Set([

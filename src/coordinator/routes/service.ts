@@ -15,8 +15,8 @@ import { addressOf } from "./pages.ts";
 const workerCounts = new WeakMap<Env, { second: number; asks: number; online: number | null }>();
 
 /**
- * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. So that it costs the hub nothing in a flood, each isolate asks the hub a
- * few times a second at most, and otherwise answers with a number that is up to a second old [API1].
+ * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub a few times a
+ * second at most, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old [API1].
  */
 export async function health(c: AppContext): Promise<Response> {
   const body: Health = { status: "ok", workers_online: await workersOnline(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };
@@ -39,7 +39,7 @@ const modelLists = new WeakMap<Env, { list: ModelList; at: number }>();
 
 /**
  * `GET /v1/models`: the models of the connected workers [JB10]. Clients ask for it often (a chat program at each start, a standby worker every
- * few seconds), and all of them share one hub, so each isolate asks the hub at most once a second.
+ * few seconds), and all of them share one hub. So each isolate asks the hub at most once a second.
  */
 export async function models(c: AppContext): Promise<Response> {
   return c.json(await currentModels(c.env));

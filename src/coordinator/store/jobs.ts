@@ -112,7 +112,7 @@ export function partOf(all: readonly UserJob[], { before, limit }: PageRequest):
     .slice(0, limit);
 }
 
-/** Joins what the hub said first, and D1 after it. A job that both have has ended, if D1 says so; otherwise the hub knows better. */
+/** Joins two lists: the hub was asked first, D1 after it. For a job that both have, D1 counts if it has the end; otherwise the hub counts. */
 export function joined(ofHub: readonly UserJob[], ofD1: readonly UserJob[]): UserJob[] {
   const byId = new Map(ofD1.map((job) => [job.id, job]));
   for (const job of ofHub) if (!isTerminal(byId.get(job.id)?.status ?? "pending")) byId.set(job.id, job);

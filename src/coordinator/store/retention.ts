@@ -10,9 +10,11 @@ import { jobs, pairings, payments, receipts, users } from "./schema.ts";
 type RetentionCount = { emptied: number; jobs: number; codes: number; pairings: number; users: number; payments: number };
 
 /**
- * Deletes what is older than the settings allow [LM3]: payload and result `retention.result` after the end of the job (the receipt stays), job,
- * receipt and finished payment `retention.job` after it, unclaimed pairing codes `retention.expiredCode` after they expired, pairings and users
- * `retention.pairing` after they were last used. Times are in ms.
+ * Deletes what is older than the settings allow [LM3]. Times are in ms.
+ * - `retention.result` after the end of the job: payload and result; the receipt stays.
+ * - `retention.job` after the end of the job: job, receipt and finished payment.
+ * - `retention.expiredCode` after they expired: unclaimed pairing codes.
+ * - `retention.pairing` after they were last used: pairings and users.
  * @throws {StoreUnavailable} if D1 fails or is late
  */
 export async function applyRetention(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<RetentionCount> {

@@ -95,7 +95,7 @@ export function readModelList(value: unknown): ListedModel[] | undefined {
 
 /**
  * The name of a model that the worker announces, shows and puts into results: the last part of the runtime's name. That name may be a path of this machine,
- * because llama.cpp, vLLM and LM Studio list files and folders, and a path would reveal the machine's user and its setup [JB7].
+ * because llama.cpp, vLLM and LM Studio list files and folders. A path would reveal the machine's user and its setup [JB7].
  */
 export function modelName(id: string): string {
   const parts = id.split(/[\\/]/).map((part) => part.trim());
