@@ -44,8 +44,8 @@ export class FairShare {
     if (own > this.#each) return false;
     if (owner !== null && own <= guarantee && owners.includes(owner)) return true;
     // What the others have not used of their guarantees stays free for them.
-    const kept = owners.reduce((sum, other) => sum + (other === owner ? 0 : Math.max(0, guarantee - this.of(other))), 0);
-    return this.#total + amount + kept <= this.#most;
+    const reserved = owners.reduce((sum, other) => sum + (other === owner ? 0 : Math.max(0, guarantee - this.of(other))), 0);
+    return this.#total + amount + reserved <= this.#most;
   }
 
   /** Takes `amount` for this owner; false if there is no room. */
