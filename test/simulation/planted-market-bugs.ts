@@ -93,7 +93,7 @@ export const PLANTED_QUEUE_BUGS: readonly PlantedBug[] = [
     "LM1",
     "one pool may use what is guaranteed to the others",
     "fair-share.ts",
-    "this.#total + amount + kept <= this.#most",
+    "this.#total + amount + reserved <= this.#most",
     "this.#total + amount <= this.#most",
   ),
   one("LM1", "what a pool has used is still kept for it", "fair-share.ts", "Math.max(0, guarantee - this.of(other))", "guarantee"),

@@ -130,7 +130,7 @@ function order(args: Place & { payment: string; reason: string }, verb: "credit"
   const values = [...[id, row.key, verb, reason].map(quoted), Date.now()].join(", ");
   runSql(args, z.unknown(), `INSERT INTO payment_orders (id, payment_key, verb, reason, created_at) VALUES (${values})`);
   print(`${id}  ${verb}  ${untrusted(row.key)}`);
-  process.stderr.write("the coordinator carries this out within 5 minutes; then `payments show` tells the outcome\n");
+  process.stderr.write("the coordinator carries this out within 5 minutes; then `payments show` prints the outcome\n");
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

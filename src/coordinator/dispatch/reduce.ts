@@ -2,7 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
-import { admitArrived, hasPlace, rematchJob, matchWorker, recheckSilent } from "./claim.ts";
+import { admitArrived, hasPlace, matchWorker, recheckSilent, rematchJob } from "./claim.ts";
 import { complete } from "./completion.ts";
 import {
   type Answer,
