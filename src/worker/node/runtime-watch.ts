@@ -68,7 +68,9 @@ export class RuntimeWatch {
       return await runtime.generate(prompt, options);
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
-        if (error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
+        // One that hangs would let each job of the next users time out. It is announced again when it, or the child in its place, has answered a prompt.
+        const isSilent = error.code === "aborted" && isTimeout(options.signal.reason);
+        if (isSilent || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
         else if (error.code === "runtime_error") await this.#suspect();
       }
       throw error;
@@ -131,7 +133,7 @@ export class RuntimeWatch {
       if (this.#runtime === runtime) return;
       const isSame = this.#runtime?.name === runtime.name && this.#runtime.model === runtime.model;
       if (isSame && String(this.#runtime?.models) === String(runtime.models)) return await runtime.close();
-      if (!isSame) await runtime.warmUp(AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]));
+      if (!isSame) await this.#warmUp(runtime);
       // A job may have started in the meantime. The next check is early enough.
       if (signal.aborted || this.#isBusy()) return await runtime.close();
       await this.#runtime?.close();
@@ -143,6 +145,16 @@ export class RuntimeWatch {
       if (signal.aborted) return;
       const why = error instanceof Error ? error.message : "unexpected error";
       await this.#missed({ ok: false, tried: [], hint: `the runtime did not answer its first prompt: ${why}` });
+    }
+  }
+
+  /** Waits for the first answer. A runtime that gives none is closed, because a child process that hangs would be found again. */
+  async #warmUp(runtime: Runtime): Promise<void> {
+    try {
+      await runtime.warmUp(AbortSignal.any([this.#over.signal, AbortSignal.timeout(WARM_UP_MS)]));
+    } catch (error) {
+      await runtime.close();
+      throw error;
     }
   }
 
@@ -165,6 +177,10 @@ export class RuntimeWatch {
     this.#options.onNote({ type: "runtime_lost", runtime: runtime.name, model: runtime.model });
     await runtime.close();
   }
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === "TimeoutError";
 }
 
 /** The part of a session that shares the runtime. */
@@ -224,7 +240,9 @@ export function llmFinder(wish: LlmWish, onProgress: (line: string) => void): (s
 function embeddedFinder(options: EmbeddedOptions, onProgress: (line: string) => void): (signal: AbortSignal) => Promise<Found> {
   let present: Embedded | undefined;
   return async (signal) => {
-    if (present !== undefined && isRunning(present.pid)) return { ok: true, runtime: present };
+    if (present?.hasEnded === false) return { ok: true, runtime: present };
+    // One that is being closed has its model in memory until its process ends.
+    await present?.close();
     if (!isEmbeddedInstalled()) {
       const installed = await installEmbedded(onProgress, { signal });
       if (!installed.ok) return { ok: false, tried: [], hint: installed.message };
@@ -232,15 +250,6 @@ function embeddedFinder(options: EmbeddedOptions, onProgress: (line: string) => 
     present = await Embedded.start({ ...options, signal });
     return { ok: true, runtime: present };
   };
-}
-
-function isRunning(pid: number | undefined): boolean {
-  if (pid === undefined) return false;
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 /** True if the first search would install the embedded runtime. */

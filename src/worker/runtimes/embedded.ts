@@ -43,6 +43,7 @@ export class Embedded implements Runtime {
   readonly url: string;
   readonly #child: ChildProcess;
   readonly #server: OpenAiCompatible;
+  #closed = false;
 
   private constructor(child: ChildProcess, url: string, server: OpenAiCompatible) {
     this.url = url;
@@ -89,7 +90,7 @@ export class Embedded implements Runtime {
   }
 
   get hasEnded(): boolean {
-    return hasEnded(this.#child);
+    return this.#closed || hasEnded(this.#child);
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {
@@ -97,8 +98,9 @@ export class Embedded implements Runtime {
     return this.#server.warmUp(signal);
   }
 
-  /** Ends the child and resolves when it has exited. */
+  /** Ends the child, also one that hangs, and resolves when it has exited. */
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#server.close();
     if (hasEnded(this.#child)) return;
     const gone = new Promise<void>((resolve) => this.#child.once("exit", () => resolve()));
@@ -110,7 +112,7 @@ export class Embedded implements Runtime {
 
   /** Throws if the child has ended. Another program may use its port by now, and must not get the prompt. */
   #checkAlive(): void {
-    if (hasEnded(this.#child)) throw new RuntimeError("runtime_unreachable", "the embedded runtime has ended");
+    if (this.hasEnded) throw new RuntimeError("runtime_unreachable", "the embedded runtime has ended");
   }
 }
 

@@ -16,7 +16,7 @@ export type GenerateOptions = {
   maxTokens?: number;
   /** The messages that are answered in place of the prompt, and how the answer is sampled and formed [JB12]. */
   chat?: ChatRequest;
-  /** Aborts the generation in the runtime too, not only the wait for it. */
+  /** Aborts the generation in the runtime too, not only the wait for it. A `TimeoutError` as its reason means that the runtime gave no sign of life in time. */
   signal: AbortSignal;
   /** Visible text as it arrives. The deltas join to exactly the final text. */
   onDelta?: (delta: string) => void;
@@ -32,7 +32,7 @@ export interface Runtime {
   readonly model: string;
   /** The names of all models the runtime offers. */
   readonly models: readonly string[];
-  /** True when the runtime has ended for good, as a child process does. A search then finds another one, which may look the same. */
+  /** True when the runtime has ended for good, as a child process does, or is being closed. A search then finds another one, which may look the same. */
   readonly hasEnded?: boolean;
   /** Tokens that prompt and answer of `model` may have together; undefined if the runtime does not state it. */
   readonly contextTokens?: number | undefined;

@@ -211,7 +211,7 @@ function abandon(state: SessionState, ctx: ReduceContext): void {
 /** Ends the session for good. A run is aborted; kept results stay on the shelf. */
 export function stopSession(state: SessionState, stop: Stop, ctx: ReduceContext): void {
   if (state.link.kind === "stopped") return;
-  if (state.job !== null) ctx.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt });
+  if (state.job !== null) ctx.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt, timedOut: false });
   state.job = null;
   state.waiting = null;
   abandon(state, ctx);

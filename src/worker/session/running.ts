@@ -7,6 +7,8 @@ import type { Assign } from "./frames.ts";
 import { type Failure, type Progress, type RunningJob, sendFrame, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 const TASK_TYPES = ["summarize", "classify", "extract_json"];
+/** Why an attempt without a sign of life ends, at the worker and at the coordinator [JB4]. */
+const EXECUTION_TIMEOUT = "execution_timeout";
 
 /** Handles an assigned job [WS8]: acknowledges and runs it, or rejects it. A rejection uses no attempt. */
 export function assigned(state: SessionState, assign: Assign, ctx: ReduceContext): void {
@@ -105,7 +107,7 @@ export function cancelled(state: SessionState, jobId: string, attempt: number | 
   const upTo = attempt ?? Number.POSITIVE_INFINITY;
   const { job } = state;
   const stops = job !== null && job.jobId === jobId && job.attempt <= upTo;
-  if (stops) abandonRun(state, job, ctx);
+  if (stops) abandonRun(state, job, ctx, reason === EXECUTION_TIMEOUT);
   const waits = state.waiting?.assign.job_id === jobId && state.waiting.assign.attempt <= upTo;
   if (waits) state.waiting = null;
   const forgets = reason !== "not_assigned" && forget(state, jobId, upTo, ctx);
@@ -113,8 +115,8 @@ export function cancelled(state: SessionState, jobId: string, attempt: number | 
   leaveIfDone(state, ctx);
 }
 
-function abandonRun(state: SessionState, job: RunningJob, ctx: ReduceContext): void {
-  ctx.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt });
+function abandonRun(state: SessionState, job: RunningJob, ctx: ReduceContext, timedOut = false): void {
+  ctx.effects.push({ type: "abort", jobId: job.jobId, attempt: job.attempt, timedOut });
   state.job = null;
 }
 
@@ -177,8 +179,8 @@ export function passRunTime(state: SessionState, ctx: ReduceContext): void {
     abandonRun(state, job, ctx);
     fail(state, { jobId, attempt, error: "deadline_exceeded", message: "the job's deadline has passed", retryable: false }, ctx);
   } else if (job.executeDue <= ctx.now) {
-    abandonRun(state, job, ctx);
-    fail(state, { jobId, attempt, error: "execution_timeout", message: "no sign of progress for too long", retryable: true }, ctx);
+    abandonRun(state, job, ctx, true);
+    fail(state, { jobId, attempt, error: EXECUTION_TIMEOUT, message: "no sign of progress for too long", retryable: true }, ctx);
   } else if (job.progress.waiting !== "" && ctx.now - job.lastFrameAt >= state.timing.progress) {
     sendProgress(state, job, ctx);
   }

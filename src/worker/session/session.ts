@@ -124,8 +124,8 @@ export class WorkerSession {
         this.#start(effect.run);
         return;
       case "abort":
-        if (this.#run?.jobId === effect.jobId && this.#run.attempt === effect.attempt) this.#run.abort.abort();
-        return;
+        if (this.#run?.jobId !== effect.jobId || this.#run.attempt !== effect.attempt) return;
+        return this.#run.abort.abort(effect.timedOut ? new DOMException("no sign of life for too long", "TimeoutError") : undefined);
       case "keep":
         return this.#keep(effect);
       case "note":

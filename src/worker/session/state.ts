@@ -177,7 +177,8 @@ export type Effect =
   | { type: "close"; conn: number; code: number; reason: string }
   | { type: "sign"; conn: number; text: string }
   | { type: "run"; run: Run }
-  | { type: "abort"; jobId: string; attempt: number }
+  /** `timedOut`: the run gave no sign of life for too long, by the clock of this worker or of the coordinator [JB4]. */
+  | { type: "abort"; jobId: string; attempt: number; timedOut: boolean }
   /** The kept results have changed: store them. */
   | { type: "keep"; results: readonly KeptResult[] }
   | { type: "note"; note: SessionNote };

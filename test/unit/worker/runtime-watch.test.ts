@@ -28,6 +28,15 @@ function runtime(model: string): Scripted {
   };
 }
 
+/** A runtime that answers its first prompt and then nothing any more. */
+function hanging(model: string): Scripted {
+  return {
+    ...runtime(model),
+    generate: (_prompt, { signal }) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(new RuntimeError("aborted", "the generation was aborted")))),
+  };
+}
+
 const missing: Found = { ok: false, tried: [], hint: "run: ollama pull x" };
 
 function watch(script: Found[], isBusy = () => false, comebackMs?: number): { watch: RuntimeWatch; notes: RuntimeNote[] } {
@@ -188,6 +197,41 @@ describe("the watch over the LLM runtime", () => {
     await until("comeback", () => (watched.runtime === second ? true : undefined));
     expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
     expect(second.warm).toBe(1);
+  });
+
+  it("a runtime that gives no answer until its job times out is lost and closed, and the one that is found in its place is announced after its first answer", async () => {
+    const first = hanging("tiny");
+    const second = runtime("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: first }, missing, { ok: true, runtime: second }], () => false, 5);
+    await watched.start();
+    const job = new AbortController();
+    const answer = watched.generate("p", { signal: job.signal });
+    job.abort(new DOMException("no sign of life", "TimeoutError"));
+    await expect(answer).rejects.toMatchObject({ code: "aborted" });
+    expect([watched.runtime === first, first.closed]).toEqual([false, 1]);
+    await until("comeback", () => (watched.runtime === second ? true : undefined));
+    expect(second.warm).toBe(1);
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
+  });
+
+  it("a job that is cancelled says nothing about its runtime", async () => {
+    const first = hanging("tiny");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: first }]);
+    await watched.start();
+    const job = new AbortController();
+    const answer = watched.generate("p", { signal: job.signal });
+    job.abort();
+    await expect(answer).rejects.toMatchObject({ code: "aborted" });
+    expect([watched.runtime === first, first.closed, notes.length]).toEqual([true, 0, 1]);
+  });
+
+  it("a runtime that does not give its first answer is closed, so that the next search can start one that does", async () => {
+    const tiny = runtime("tiny");
+    tiny.failWith = new RuntimeError("aborted", "no answer");
+    const { watch: watched, notes } = watch([{ ok: true, runtime: tiny }]);
+    await watched.start();
+    expect([watched.runtime, tiny.closed]).toEqual([undefined, 1]);
+    expect(notes).toMatchObject([{ type: "runtime_missing" }]);
   });
 
   it("a job that finds the runtime gone withdraws the announcement", async () => {

@@ -145,6 +145,21 @@ describe("times", () => {
     );
   });
 
+  it("[JB4] a run that is aborted knows whether its time was over, by this clock or by the coordinator's", () => {
+    const bench = online();
+    bench.assignLlm("job-1");
+    expect(bench.pass(60_000)).toContainEqual({ type: "abort", jobId: "job-1", attempt: 1, timedOut: true });
+    bench.assignLlm("job-2");
+    const late = bench.receive({ type: "job_cancel", job_id: "job-2", attempt: 1, reason: "execution_timeout" });
+    expect(late).toContainEqual({ type: "abort", jobId: "job-2", attempt: 1, timedOut: true });
+    bench.assignLlm("job-3");
+    const cancelled = bench.receive({ type: "job_cancel", job_id: "job-3", attempt: 1, reason: "cancelled" });
+    expect(cancelled).toContainEqual({ type: "abort", jobId: "job-3", attempt: 1, timedOut: false });
+    // The deadline of a job may be a moment after its start. It says nothing about the run.
+    bench.assignLlm("job-4", { deadline: bench.deadline(1_000) });
+    expect(bench.pass(1_000)).toContainEqual({ type: "abort", jobId: "job-4", attempt: 1, timedOut: false });
+  });
+
   it("[JB4] progress renews the limit, up to the deadline of the job", () => {
     const bench = online();
     bench.assignLlm("job-1", { deadline: bench.deadline(100_000) });
