@@ -127,10 +127,17 @@ export class RouterRun {
   #cancelOnAbort({ jobId, cancelToken }: { jobId: string; cancelToken: string | null }): void {
     const { signal, cancelOnAbort } = this.#plan;
     if (signal === undefined || cancelToken === null || !cancelOnAbort) return;
-    const onAbort = (): void => cancelSoon(this.#connection, this.#settings, { jobId, cancelToken });
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    this.#release = () => signal.removeEventListener("abort", onAbort);
+    let isOver = false;
+    const end = (): void => {
+      if (isOver) return;
+      isOver = true;
+      signal.removeEventListener("abort", end);
+      if (signal.aborted) cancelSoon(this.#connection, this.#settings, { jobId, cancelToken });
+    };
+    signal.addEventListener("abort", end);
+    // The end of the run may come before the event: a browser runs the promises that one listener of a time-out settles before it calls the next listener.
+    this.#release = end;
+    if (signal.aborted) end();
   }
 
   async #follow(jobId: string, limit: Limit): Promise<RouterResult> {

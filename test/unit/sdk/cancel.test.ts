@@ -78,7 +78,53 @@ const COMMITTING: [string, (client: ComputeRouter, signal: AbortSignal) => Promi
   ["stream", (client, signal) => client.stream(CLASSIFY, { signal }).result],
 ];
 
+/**
+ * A signal that fires as `AbortSignal.timeout` does in a browser: no JavaScript calls its listeners, so all promises that one of them settles go on before
+ * the next one is called. In Node they go on after the last one.
+ */
+function platformSignal(): { signal: AbortSignal; fire: () => Promise<void> } {
+  const abort = new AbortController();
+  const { signal } = abort;
+  const listeners = new Set<() => void>();
+  signal.addEventListener = (_type: string, listener: unknown) => void listeners.add(listener as () => void);
+  signal.removeEventListener = (_type: string, listener: unknown) => void listeners.delete(listener as () => void);
+  const fire = async (): Promise<void> => {
+    abort.abort(new DOMException("signal timed out", "TimeoutError"));
+    for (const listener of listeners) {
+      listener();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  return { signal, fire };
+}
+
 describe("an abort", () => {
+  it.each([
+    ...COMMITTING,
+    [
+      "the result of a stream whose loop was left",
+      async (client: ComputeRouter, signal: AbortSignal) => {
+        const stream = client.stream(CLASSIFY, { signal });
+        for await (const event of stream) if (event.type === "job") break;
+        return stream.result;
+      },
+    ] as const,
+  ])("[JB13] of %s by a time-out of the platform cancels its job", async (call, start) => {
+    const router = await RouterServer.start(SLOW);
+    const { signal, fire } = platformSignal();
+    const { promise: kept, resolve } = Promise.withResolvers<void>();
+    const jobs: LocalJob[] = [];
+    // A list that does not answer keeps the submit open.
+    const add = (job: LocalJob): void | Promise<void> => (jobs.push(job), resolve(), call === "submit" ? new Promise(() => {}) : undefined);
+    const answer = rejection(start(router.client({ jobList: { add, all: () => jobs }, timeout: 60_000 }), signal));
+    await kept;
+    if (call !== "submit") await until("it follows the job", () => (router.to(`/v1/jobs/${onlyJob(router)}`).length > 1 ? true : undefined));
+    await fire();
+    expect(await answer).toMatchObject({ name: "TimeoutError" });
+    await ended(router);
+    expect(deletes(router)).toHaveLength(1);
+  });
+
   it.each([
     ["run", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.run(CLASSIFY, { signal })],
     ["chat", (client: ReturnType<RouterServer["client"]>, signal: AbortSignal) => client.chat("hi", { signal })],
