@@ -10,7 +10,7 @@ import { type ComputeRouterError, JobTimeoutError, NotFoundError, UnavailableErr
 import type { LocalJob } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { type Settlement, settlementIn } from "./payment.ts";
-import { askedPause, isTransient, type Limit, NO_RETRY, retrying, sleep, untilAborted } from "./retry.ts";
+import { askedPause, isTransient, type Limit, NO_RETRY, retrying, sleep, untilAborted, untilDone } from "./retry.ts";
 import type { JobsOptions } from "./run-options.ts";
 import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
 
@@ -195,7 +195,7 @@ export async function routerJobs(connection: Connection, settings: ClientSetting
 /** A part of the local list. Each job is looked up at the router. */
 export async function localJobs(connection: Connection, settings: ClientSettings, part: ReturnType<typeof readPart>, limit: Limit): Promise<JobsPage> {
   const { baseUrl, jobList, userId } = settings;
-  const own = (await jobList.all()).filter((job) => job.baseUrl === baseUrl && job.userId === userId);
+  const own = (await untilDone(jobList.all(), limit)).filter((job) => job.baseUrl === baseUrl && job.userId === userId);
   const { before = "~" } = part;
   // A time is before its cursors, so the jobs of exactly that time are not older than it.
   const older = own.filter((job) => cursorOf(job) < before).toSorted((a, b) => (cursorOf(a) < cursorOf(b) ? 1 : -1));

@@ -26,7 +26,7 @@ import {
   type Summary,
   withOutput,
 } from "./result.ts";
-import { type Limit, untilAborted } from "./retry.ts";
+import { type Limit, untilAborted, untilDone } from "./retry.ts";
 import {
   type CancelOptions,
   checkCall,
@@ -260,9 +260,11 @@ export class ComputeRouter {
     const given = checkCall("cancel", options);
     const { jobId, cancelToken: own }: { jobId: string; cancelToken?: string | null } = typeof job === "string" ? { jobId: job } : job;
     if (!isUuid(jobId)) throw wrong("job", "must be a handle of submit, or the UUID of a job", jobId);
-    const token = checkHeaderText("cancelToken", given?.cancelToken ?? own ?? (await keptToken(this.#settings.jobList, this.baseUrl, jobId)) ?? undefined, 256);
+    const limit = limitOf(given);
+    const kept = async (): Promise<string | null> => untilDone(keptToken(this.#settings.jobList, this.baseUrl, jobId), limit);
+    const token = checkHeaderText("cancelToken", given?.cancelToken ?? own ?? (await kept()) ?? undefined, 256);
     if (token === undefined) throw new InvalidOptionError("cancelToken", `must be given: this client does not know the token of job ${jobId}`);
-    return cancelled(this.#connection, this.#settings, { jobId, cancelToken: token }, limitOf(given));
+    return cancelled(this.#connection, this.#settings, { jobId, cancelToken: token }, limit);
   }
 
   /**

@@ -133,6 +133,25 @@ export async function within<T>(ms: number, outer: Limit, expired: () => Error, 
   }
 }
 
+/** Waits for work that knows no signal. Rejects with the signal's reason if it aborts first. */
+export async function untilDone<T>(work: T | Promise<T>, { signal }: Limit): Promise<T> {
+  signal.throwIfAborted();
+  let release = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    const onAbort = (): void => {
+      const reason: unknown = signal.reason;
+      reject(reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    release = () => signal.removeEventListener("abort", onAbort);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    release();
+  }
+}
+
 /** Waits `ms`. Rejects with the signal's reason if it aborts first. */
 export async function sleep(ms: number, { signal }: Limit): Promise<void> {
   signal.throwIfAborted();

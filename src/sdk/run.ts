@@ -73,7 +73,7 @@ export class RouterRun {
   /** The second half, for a job that was submitted before. With `own` it is a job of this call, so an abort cancels it. */
   async resume(jobId: string, own = false): Promise<RouterResult> {
     const { jobList, baseUrl } = this.#settings;
-    if (own) this.#cancelOnAbort({ jobId, cancelToken: await keptToken(jobList, baseUrl, jobId).catch(() => null) });
+    if (own) this.#cancelOnAbort(jobId, () => keptToken(jobList, baseUrl, jobId));
     return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
@@ -114,25 +114,33 @@ export class RouterRun {
     this.#commit = commit;
     const committed = await commit.send(limit);
     // Before the list of jobs, which may take its time: nobody else knows the job yet.
-    this.#cancelOnAbort(committed);
+    const { jobId, cancelToken } = committed;
+    this.#cancelOnAbort(jobId, () => cancelToken);
     this.#price = committed.price;
     this.#settlement = committed.settlement;
-    const { jobId, cancelToken } = committed;
     if (commit.isPaid) this.#settings.usage.paid(jobId, committed.price);
     await keepJob(jobList, { jobId, jobType: job.job_type, createdAt: new Date().toISOString(), cancelToken, baseUrl, userId });
     return committed;
   }
 
-  /** From now on until the end of the run, the caller's abort cancels the job, unless the plan says otherwise. */
-  #cancelOnAbort({ jobId, cancelToken }: { jobId: string; cancelToken: string | null }): void {
+  /**
+   * From now on until the end of the run, the caller's abort cancels the job, unless the plan says otherwise. `find` is called then: a list of jobs may take its
+   * time to give the token, and a job that nobody cancels does not need it.
+   */
+  #cancelOnAbort(jobId: string, find: () => string | null | Promise<string | null>): void {
     const { signal, cancelOnAbort } = this.#plan;
-    if (signal === undefined || cancelToken === null || !cancelOnAbort) return;
+    if (signal === undefined || !cancelOnAbort) return;
+    const cancel = async (): Promise<void> => {
+      const cancelToken = await find();
+      if (cancelToken !== null) cancelSoon(this.#connection, this.#settings, { jobId, cancelToken });
+    };
     let isOver = false;
     const end = (): void => {
       if (isOver) return;
       isOver = true;
       signal.removeEventListener("abort", end);
-      if (signal.aborted) cancelSoon(this.#connection, this.#settings, { jobId, cancelToken });
+      // Without a token the job goes on, as if nobody had cancelled it.
+      if (signal.aborted) cancel().catch(() => {});
     };
     signal.addEventListener("abort", end);
     // The end of the run may come before the event: a browser runs the promises that one listener of a time-out settles before it calls the next listener.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ComputeRouter, InvalidOptionError, type JobList, type LocalJob, NotFoundError } from "../../../src/sdk/index.ts";
+import { type ComputeRouter, InvalidOptionError, type JobList, type LocalJob, NotFoundError, type StreamOptions } from "../../../src/sdk/index.ts";
 import { until } from "../../support/until.ts";
 import { hang, paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer, tokenOf } from "./support/router-server.ts";
@@ -101,14 +101,7 @@ function platformSignal(): { signal: AbortSignal; fire: () => Promise<void> } {
 describe("an abort", () => {
   it.each([
     ...COMMITTING,
-    [
-      "the result of a stream whose loop was left",
-      async (client: ComputeRouter, signal: AbortSignal) => {
-        const stream = client.stream(CLASSIFY, { signal });
-        for await (const event of stream) if (event.type === "job") break;
-        return stream.result;
-      },
-    ] as const,
+    ["the result of a stream whose loop was left", (client: ComputeRouter, signal: AbortSignal) => leftStream(client, { signal })] as const,
   ])("[JB13] of %s by a time-out of the platform cancels its job", async (call, start) => {
     const router = await RouterServer.start(SLOW);
     const { signal, fire } = platformSignal();
@@ -209,6 +202,55 @@ describe("an abort", () => {
     expect(await answer).toBe("enough");
     await client.health();
     expect(deletes(router)).toEqual([]);
+  });
+});
+
+/** A list that never answers. */
+const DEAF: JobList = { add: () => {}, all: () => new Promise(() => {}) };
+
+/** The result of a stream whose loop was left: the client waits for the job by its id. */
+async function leftStream(client: ComputeRouter, options: StreamOptions = {}): Promise<unknown> {
+  const stream = client.stream(CLASSIFY, options);
+  for await (const event of stream) if (event.type === "job") break;
+  return stream.result;
+}
+
+describe("a list of jobs that does not answer", () => {
+  it("does not keep the result of a job", async () => {
+    const router = await RouterServer.start();
+    expect(await leftStream(router.client({ jobList: DEAF }), { signal: new AbortController().signal })).toMatchObject({ verified: true });
+  });
+
+  it("does not keep a call beyond its timeout", async () => {
+    const router = await RouterServer.start(SLOW);
+    expect(await rejection(leftStream(router.client({ jobList: DEAF }), { timeout: 3_000 }))).toMatchObject({ code: "job_timeout" });
+  });
+
+  it.each<[string, (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>]>([
+    ["jobs", (client, signal) => client.jobs({ signal })],
+    ["cancel", (client, signal) => client.cancel("00000000-0000-4000-8000-000000000000", { signal })],
+  ])("does not keep %s beyond an abort", async (_call, start) => {
+    const router = await RouterServer.start();
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const jobList: JobList = { ...DEAF, all: () => (resolve(), DEAF.all()) };
+    const abort = new AbortController();
+    const answer = rejection(start(router.client({ jobList }), abort.signal));
+    await asked;
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
+  });
+
+  it("[JB13] but answers after the abort still gives the token that cancels the job", async () => {
+    const router = await RouterServer.start(SLOW);
+    const jobs: LocalJob[] = [];
+    const { promise: late, resolve } = Promise.withResolvers<LocalJob[]>();
+    const abort = new AbortController();
+    const answer = rejection(leftStream(router.client({ jobList: { add: (job) => void jobs.push(job), all: () => late } }), { signal: abort.signal }));
+    await until("it follows the job", () => (router.to(`/v1/jobs/${onlyJob(router)}`).length > 2 ? true : undefined));
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
+    resolve(jobs);
+    await ended(router);
   });
 });
 
