@@ -12,6 +12,7 @@ import {
   withinBounds,
   WorkerSession,
 } from "../session/index.ts";
+import { SESSION_TIMING } from "../session/timing.ts";
 import type { History } from "./history.ts";
 import type { KeptStore } from "./kept-store.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
@@ -40,6 +41,8 @@ export class BrowserWorker {
   #report: Report;
   #session: WorkerSession | null = null;
   #wanted = false;
+  /** While no session runs: when the oldest kept result becomes too old. */
+  #expiry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: BrowserWorkerOptions) {
     this.#options = options;
@@ -49,6 +52,7 @@ export class BrowserWorker {
       this.#account(() => options.history.begin({ jobId: run.jobId, attempt: run.attempt, taskType: String(run.payload["task_type"]), startedAt: Date.now() }));
       return execute(run, hooks);
     };
+    this.#expire();
   }
 
   /** The current state. */
@@ -85,6 +89,7 @@ export class BrowserWorker {
   }
 
   #begin(): void {
+    clearTimeout(this.#expiry);
     const { url, WebSocket, signer, shelf, version } = this.#options;
     const profile: Profile = { providerType: "MOBILE", capabilities: ["TASK"], models: [], engine: ENGINE, name: "browser", version };
     const session = new WorkerSession({ url, WebSocket, signer, profile, shelf, execute: this.#execute, onNote: (note) => this.#note(note) });
@@ -96,7 +101,20 @@ export class BrowserWorker {
       // Another worker uses this key, or the coordinator refuses this worker. An automatic retry would not help.
       if (reason !== "drained" && reason !== "stopped") this.#wanted = false;
       if (this.#wanted) this.#begin();
+      else this.#expire();
     });
+  }
+
+  /** Drops the results that are too old to be accepted [RC3], now and whenever one becomes so. A session does that itself, but none runs while the worker rests. */
+  #expire(): void {
+    const { shelf } = this.#options;
+    const now = Date.now();
+    const results = shelf.load().map((result) => ({ result, left: SESSION_TIMING.keepFor - Math.max(0, now - result.completedAt) }));
+    const expired = results.filter(({ left }) => left <= 0);
+    if (expired.length > 0) shelf.save(results.flatMap(({ result, left }) => (left > 0 ? [result] : [])));
+    for (const { result } of expired) this.#note({ type: "result_dropped", job_id: result.jobId, attempt: result.attempt, reason: "expired" });
+    const next = Math.min(...results.flatMap(({ left }) => (left > 0 ? [left] : [])));
+    if (Number.isFinite(next)) this.#expiry = setTimeout(() => this.#expire(), next);
   }
 
   #note(note: SessionNote): void {

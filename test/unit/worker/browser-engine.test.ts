@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isoTime } from "../../../src/protocol/text.ts";
 import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import { fingerprintWords, keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
@@ -8,9 +8,12 @@ import { openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts
 import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
 import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
 import { claimCode } from "../../../src/worker/browser/pairing.ts";
-import { IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
+import { BrowserWorker, IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
+import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
 
-import type { KeptResult } from "../../../src/worker/session/state.ts";
+import type { KeptResult, SessionNote } from "../../../src/worker/session/state.ts";
+import type { Socket } from "../../../src/worker/session/session.ts";
+import { until } from "../../support/until.ts";
 import { seal, seedSigner } from "../../../src/worker/session/executor.ts";
 
 const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));
@@ -119,6 +122,53 @@ describe("finished results", () => {
     shelf.save([await kept("one")]);
     await vi.waitFor(() => expect(failures).toHaveLength(1));
     expect(shelf.load()).toHaveLength(1);
+  });
+});
+
+/** A socket that never opens. */
+class DeafSocket implements Socket {
+  send(): void {}
+  close(): void {}
+  addEventListener(): void {}
+}
+
+describe("finished results of a page that does not work", () => {
+  /** A worker with these results of an earlier page, in the storage and in the history. */
+  async function resting(...completedAt: number[]) {
+    const database = new MemoryDatabase();
+    const results = await Promise.all(completedAt.map((at, i) => kept(`job-${i + 1}`, at)));
+    await database.change(
+      "results",
+      results.map((result) => [`${result.jobId} 1`, result]),
+    );
+    const notes: SessionNote[] = [];
+    const history = await History.open({ database, verify: verifyOwn, onRecord: () => {}, onFailure: fail });
+    for (const { jobId } of results) history.begin({ jobId, attempt: 1, taskType: "classify", startedAt: 1 });
+    const shelf = await IndexedShelf.open(database, { onSave: () => {}, onFailure: fail });
+    const fixed = { url: "ws://127.0.0.1:9/", WebSocket: DeafSocket, signer: SIGNER, task: () => ({}), version: "1", onReport: () => {} };
+    const worker = new BrowserWorker({ ...fixed, shelf, history, onNote: (note) => notes.push(note) });
+    onTestFinished(() => worker.stop());
+    return { worker, history, database, dropped: () => notes.filter(({ type }) => type === "result_dropped") };
+  }
+  const EXPIRED = { type: "result_dropped", job_id: "job-1", attempt: 1, reason: "expired" };
+
+  it("[RC3] are dropped at the next visit if they are too old to be accepted, and the page says so", async () => {
+    const { worker, history, database, dropped } = await resting(Date.now() - SESSION_TIMING.keepFor, Date.now());
+    expect(worker.report.unacknowledged).toBe(1);
+    expect(dropped()).toEqual([EXPIRED]);
+    expect(history.records.map(({ jobId, outcome, error }) => [jobId, outcome, error])).toEqual([
+      ["job-2", "waiting", null],
+      ["job-1", "dropped", "expired"],
+    ]);
+    expect(await database.all("results")).toMatchObject([{ jobId: "job-2" }]);
+  });
+
+  it("[RC3] are dropped when they become too old, also after the work was stopped", async () => {
+    const { worker, dropped } = await resting(Date.now() - SESSION_TIMING.keepFor + 500);
+    worker.work();
+    worker.stop();
+    await until("it is dropped", () => (worker.report.unacknowledged === 0 ? true : undefined), undefined, 10_000);
+    expect(dropped()).toEqual([EXPIRED]);
   });
 });
 
