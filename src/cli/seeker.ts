@@ -1,6 +1,6 @@
 // What the commands for users share: the options that name coordinator, user and payer, the SDK client, advice for its errors, and the local list of jobs.
 import { randomBytes } from "node:crypto";
-import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as z from "zod";
@@ -28,7 +28,7 @@ import {
   UnavailableError,
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
-import { codeOf, makeFolder, placeOnce, replaceFile } from "../worker/node/atomic-files.ts";
+import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { untrusted } from "../worker/node/status-line.ts";
@@ -313,41 +313,49 @@ const Kept = z.object({
   userId: z.string(),
 });
 
-/** The jobs that the list keeps when it is shortened, and the size in bytes from which it is: a job has about 250 bytes. */
-const SHORTENED = { jobs: 1_000, from: 512 * 1_024 };
+/** The size in bytes from which the list goes on in a new file. A job has about 250 bytes, so each file has at least about 1,000 jobs. */
+const FULL = 256 * 1_024;
 
-/** The list of jobs in a configuration folder: one JSON object per line, in a file that only its owner can read. */
+/**
+ * The list of jobs in a configuration folder: one JSON object per line, in files that only their owner can read. A full file takes the place of the old one in one
+ * step, and nothing is ever rewritten. So a line that another process adds meanwhile is in one of the two, and a process that is killed loses none.
+ */
 export function keptJobs(folder: string): JobList {
   const file = join(folder, "jobs.jsonl");
+  const old = join(folder, "jobs.old.jsonl");
   return {
     add: (job) => {
       try {
         makeFolder(folder);
-        keep(folder, file, lineOf(job));
+        // It begins with a line break too: if the disk was full, the line before may have none.
+        appendFileSync(file, `\n${JSON.stringify(job)}\n`, { mode: 0o600 });
       } catch (error) {
-        printError(`cannot store the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
+        return printError(`cannot store the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
       }
+      makeRoom(folder, file, old);
     },
-    all: () => read(file),
+    all: () => {
+      // The new file first: if it takes the place of the old one meanwhile, its jobs are read twice and not missed.
+      const jobs = [...read(file), ...read(old)];
+      return [...new Map(jobs.map((job) => [job.jobId, job])).values()];
+    },
   };
 }
 
-/** Adds a line, and shortens a long list. Other processes add lines too, and a line that is added between the read and the replacement would be lost. */
-function keep(folder: string, file: string, line: string): void {
-  const lock = takeFileLock(folder, "jobs");
+/** Makes a full file the old one. The lock is for the size only: another process may have done it since, and then the file is new. */
+function makeRoom(folder: string, file: string, old: string): void {
   try {
-    // Also without the lock: another process may keep it for long, and most lines fit without a shortening.
-    appendFileSync(file, line, { mode: 0o600 });
-    if (!lock.ok || statSync(file).size <= SHORTENED.from) return;
-    const kept = read(file).slice(-SHORTENED.jobs).map(lineOf);
-    replaceFile(file, kept.join(""), `${file}.${randomBytes(6).toString("hex")}.new`);
-  } finally {
-    if (lock.ok) lock.release();
+    if (statSync(file).size <= FULL) return;
+    const lock = takeFileLock(folder, "jobs");
+    if (!lock.ok) return;
+    try {
+      if (statSync(file).size > FULL) renameSync(file, old);
+    } finally {
+      lock.release();
+    }
+  } catch {
+    // The job is stored. The next one makes room.
   }
-}
-
-function lineOf(job: LocalJob): string {
-  return `${JSON.stringify(job)}\n`;
 }
 
 /** The jobs of a file. A line that cannot be read is left out; a file that is not there has none. */

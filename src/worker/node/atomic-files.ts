@@ -56,7 +56,8 @@ function createExclusive(file: string, content: string): boolean {
  * Replaces a file in one step: it has the old or the new content, and a failed write leaves no draft. Only its owner can read it. Two processes must not write
  * the same draft at once. Throws the system's error.
  */
-export function replaceFile(file: string, content: string, draft = `${file}.new`): void {
+export function replaceFile(file: string, content: string): void {
+  const draft = `${file}.new`;
   try {
     writeFileSync(draft, content, { mode: 0o600 });
     renameSync(draft, file);

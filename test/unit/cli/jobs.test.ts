@@ -1,8 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { keptJobs } from "../../../src/cli/seeker.ts";
-import { takeFileLock } from "../../../src/worker/node/worker-lock.ts";
+import type { JobList } from "../../../src/sdk/index.ts";
 import { MODEL, RouterServer, tokenOf } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -59,34 +61,58 @@ describe("the list of jobs on disk", () => {
     return { jobId, jobType: "TASK" as const, createdAt: new Date(n).toISOString(), cancelToken: "t".repeat(32), baseUrl: "http://a.example", userId: "u" };
   };
 
-  it("leaves out what it cannot read, and keeps the newest 1,000 jobs when it has become long", async () => {
+  const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => `${JSON.stringify(job(from + n))}\n`).join("");
+  const numbers = async (list: JobList) => (await list.all()).map(({ createdAt }) => Date.parse(createdAt));
+
+  it("leaves out what it cannot read, and a line that was cut on a full disk takes no other with it", async () => {
     const folder = temporaryFolder();
     const list = keptJobs(folder);
     expect(await list.all()).toEqual([]);
     await list.add(job(1));
     appendFileSync(join(folder, "jobs.jsonl"), '{"jobId":"x"}\n{"cut');
     expect(await list.all()).toEqual([job(1)]);
-    appendFileSync(join(folder, "jobs.jsonl"), `\n${Array.from({ length: 3_000 }, (_, n) => JSON.stringify(job(n))).join("\n")}\n`);
-    await list.add(job(3_000));
-    expect(await list.all()).toEqual(Array.from({ length: 1_000 }, (_, n) => job(2_001 + n)));
-    if (process.platform !== "win32") expect(statSync(join(folder, "jobs.jsonl")).mode & 0o077).toBe(0);
+    await list.add(job(2));
+    expect(await list.all()).toEqual([job(1), job(2)]);
   });
 
-  it("is shortened by one process at a time, and another one adds to it all the same", async () => {
+  it("keeps at least the newest 1,000 jobs, in two files that only their owner can read", async () => {
     const folder = temporaryFolder();
     const list = keptJobs(folder);
-    const long = Array.from({ length: 3_000 }, (_, n) => job(n));
-    writeFileSync(join(folder, "jobs.jsonl"), `${long.map((one) => JSON.stringify(one)).join("\n")}\n`);
-    const other = takeFileLock(folder, "jobs");
-    await list.add(job(3_000));
-    expect(await list.all()).toEqual([...long, job(3_000)]);
-    if (other.ok) other.release();
-    // What another process has written is not touched, and nothing else stays in the folder.
-    writeFileSync(join(folder, "jobs.jsonl.new"), "theirs");
+    for (let first = 0; first < 9_000; first += 1_500) {
+      await list.add(job(first));
+      appendFileSync(join(folder, "jobs.jsonl"), lines(first + 1, first + 1_500), { mode: 0o600 });
+    }
+    for (const n of [9_000, 9_001]) await list.add(job(n));
+    const kept = (await numbers(list)).toSorted((one, other) => one - other);
+    expect(kept.length).toBeGreaterThan(1_000);
+    expect(kept.length).toBeLessThan(5_000);
+    expect(kept).toEqual(Array.from(kept, (_, n) => 9_002 - kept.length + n));
+    expect(readdirSync(folder).toSorted()).toEqual(["jobs.jsonl", "jobs.old.jsonl"]);
+    if (process.platform !== "win32") for (const file of readdirSync(folder)) expect(statSync(join(folder, file)).mode & 0o077).toBe(0);
+  });
+
+  it("keeps a job that is added while another process makes room, however long that takes", async () => {
+    const folder = temporaryFolder();
+    const list = keptJobs(folder);
+    writeFileSync(join(folder, "jobs.jsonl"), lines(0, 3_000));
+    // A process that stops before it renames a file, until it is told to go on.
+    const script = `
+      import fs from "node:fs";
+      import { syncBuiltinESMExports } from "node:module";
+      const rename = fs.renameSync;
+      fs.renameSync = (...files) => (fs.writeSync(1, "stopped"), fs.readSync(0, Buffer.alloc(1)), rename(...files));
+      syncBuiltinESMExports();
+      const { keptJobs } = await import(${JSON.stringify(join(import.meta.dirname, "../../../src/cli/seeker.ts"))});
+      await keptJobs(${JSON.stringify(folder)}).add(${JSON.stringify(job(3_000))});`;
+    const other = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+    onTestFinished(() => void other.kill("SIGKILL"));
+    const exited = once(other, "exit");
+    await once(other.stdout, "data");
     await list.add(job(3_001));
-    expect(await list.all()).toHaveLength(1_000);
-    expect(readFileSync(join(folder, "jobs.jsonl.new"), "utf8")).toBe("theirs");
-    expect(readdirSync(folder).toSorted()).toEqual(["jobs.jsonl", "jobs.jsonl.new"]);
+    other.stdin.end("go");
+    await exited;
+    expect(await numbers(list)).toContain(3_001);
+    expect(new Set(await numbers(list))).toEqual(new Set(Array.from({ length: 3_002 }, (_, n) => n)));
   });
 
   it("that cannot be written does not stop a job", async () => {
