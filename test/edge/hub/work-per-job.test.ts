@@ -104,3 +104,26 @@ describe("a free job alone, in the eyes of the hub", () => {
     expect(work).toEqual({ statements, rpcs: rpcs.waited, d1Batches });
   });
 });
+
+describe("the attachment of a busy worker's socket", () => {
+  it("is written every 5 s and no more often, however many jobs it gets; its times are at most 5 s old", async () => {
+    const { hub, worker } = await warmHub();
+    const writes: number[] = [];
+    await hub.inside((_, state) => {
+      for (const ws of state.getWebSockets()) {
+        const serialize = ws.serializeAttachment.bind(ws);
+        ws.serializeAttachment = (attachment: unknown) => (writes.push(Date.now()), serialize(attachment));
+      }
+    });
+    const began = Date.now();
+    for (let second = 1; second <= 20; second++) {
+      hub.skip(1_000);
+      await hub.commit("cheap", { user_id: `user-${second}` });
+      await worker.complete(await worker.assigned(), OUTPUT);
+      const { seenAt, worker: registered } = await hub.inside((_, state) => state.getWebSockets()[0]?.deserializeAttachment());
+      for (const noted of [seenAt, registered.lastUsedAt]) expect(Date.now() - noted).toBeLessThan(TUNING.seenSaved);
+    }
+    const gaps = writes.slice(1).map((at, i) => at - (writes[i] ?? 0));
+    expect({ first: (writes[0] ?? 0) - began, gaps }).toEqual({ first: expect.toSatisfy((ms: number) => ms <= TUNING.seenSaved), gaps: [5_000, 5_000, 5_000] });
+  });
+});
