@@ -5,7 +5,7 @@ import { TIMING } from "../protocol/times.ts";
 import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import { PaymentLimitError, RouterConnectionError } from "./errors.ts";
+import { ComputeRouterError, PaymentLimitError, RouterConnectionError } from "./errors.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
 import { followJob, type JobEvent } from "./job-stream.ts";
 import { keepJob, keptToken } from "./local-jobs.ts";
@@ -173,11 +173,13 @@ export class RouterRun {
   /**
    * Polls a last time if `error` is the timeout and the job is about to end. Reason: the router ends a job that no worker took at its first tick after 30 s.
    * On the clock of this machine that is a moment after a run of 30 s has timed out. So such a run would never learn that no worker took its job.
-   * Rejects with `error` in all other cases, or with the failure of the job.
+   * Rejects with `error` in all other cases, or with the failure of the job. An error that does not name the job gets the key of its commit, because the router
+   * has the job.
    */
   async #orLast(error: unknown): Promise<RouterResult> {
     const poll = this.#poll;
-    if (poll === undefined || error !== this.#expired) throw error;
+    const isNamed = error instanceof ComputeRouterError && "jobId" in error;
+    if (poll === undefined || error !== this.#expired) throw isNamed ? error : (this.#commit?.marked(error) ?? error);
     const end = this.#since + TIMING.claimWindow + TIMING.retryTick + TICK_MARGIN;
     if (end - performance.now() > LAST_POLL) throw error;
     const job = await poll.last(this.#connection, this.#settings, untilAborted(this.#plan.signal), end);

@@ -77,6 +77,14 @@ describe("a paid commit whose answer was lost", () => {
   });
 });
 
+it("[API5] an accepted job whose state cannot be read is told with its key", async () => {
+  const router = await RouterServer.start({ gated: true });
+  router.fail("GET /v1/jobs", (response) => json(response, 404, { error: "not_found" }));
+  const { code, stderr } = await runHere(["run", "hi", ...place(router)]);
+  expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(ADVICE) });
+  expect(keyIn(stderr)).toBe(router.to("/v1/jobs/commit")[1]?.headers["idempotency-key"]);
+});
+
 it("[API5] a free commit whose answer was lost is told with its key, without words about money", async () => {
   const router = await RouterServer.start();
   router.fail("POST /v1/jobs/commit", loseTo500);

@@ -11,6 +11,7 @@ import {
   Quote,
   TrustList,
 } from "../../../src/protocol/index.ts";
+import { mayBeAccepted } from "../../../src/sdk/commit.ts";
 import { BadRequestError, ConflictError, NotFoundError, ProtocolError, RateLimitedError, UnavailableError } from "../../../src/sdk/index.ts";
 import { endless, garbage, rejection, reply } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
@@ -38,6 +39,39 @@ describe("the router of these tests", () => {
     expect(Job.parse(await ask(`/v1/jobs/${refused}`)).status).toBe("failed");
     router.rules.gated = true;
     PaymentRequired.parse(await ask("/v1/jobs/commit/fast", commit));
+  });
+});
+
+describe("an accepted job whose state cannot be read", () => {
+  it.each([
+    ["a page of a proxy", garbage(200, "<html>")],
+    ["a redirect to a login", reply(302, {}, { location: "/login" })],
+    ["404 of a restarted router", reply(404, { error: "not_found" })],
+  ])("[API5] because the answer is %s: the error has the key that gets the job", async (_what, fault) => {
+    const router = await RouterServer.start({ gated: true });
+    const client = router.client({ payment: async () => ({ "X-PAYMENT": "paid" }) });
+    const calls = [
+      (idempotencyKey: string) => client.run(CLASSIFY, { idempotencyKey }),
+      (idempotencyKey: string) => client.stream(CLASSIFY, { idempotencyKey }).result,
+    ];
+    for (const [at, call] of calls.entries()) {
+      // The stream has no router that streams: it polls too.
+      router.fail("GET /v1/jobs/[^/]+$", fault);
+      const error = await rejection(call(`key-${at}`));
+      expect([error.name, error.idempotencyKey]).toEqual([expect.stringMatching(/^(ProtocolError|NotFoundError)$/), `key-${at}`]);
+      expect(mayBeAccepted(error)).toBe(true);
+      router.rules.gated = false;
+      expect(await call(`key-${at}`)).toMatchObject({ jobId: [...router.jobs.keys()][at], verified: true });
+      router.rules.gated = true;
+    }
+    expect(router.charged).toEqual(["paid", "paid"]);
+  });
+
+  it("an error that names the job stays as it is", async () => {
+    const router = await RouterServer.start({ work: () => ({ error: "worker_error" }) });
+    expect(await rejection(router.client().run(CLASSIFY))).toMatchObject({ code: "job_failed", idempotencyKey: null });
+    const slow = await RouterServer.start({ statuses: Array.from({ length: 1_000 }, () => "pending" as const) });
+    expect(await rejection(slow.client().run(CLASSIFY, { timeout: 1_000 }))).toMatchObject({ code: "job_timeout", idempotencyKey: null });
   });
 });
 
