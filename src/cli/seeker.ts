@@ -1,6 +1,6 @@
 // What the commands for users share: the options that name coordinator, user and payer, the SDK client, advice for its errors, and the local list of jobs.
 import { randomBytes } from "node:crypto";
-import { appendFileSync, readFileSync, renameSync, statSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as z from "zod";
@@ -81,8 +81,11 @@ export function userIdFile(folder: string): string {
 export function keptUserId(folder: string): string {
   const file = userIdFile(folder);
   try {
-    makeFolder(folder);
-    placeOnce(file, `${randomBytes(16).toString("hex")}\n`);
+    // Read first: a full disk, or a folder that is read-only here, is no reason to stop if there is an id.
+    if (!existsSync(file)) {
+      makeFolder(folder);
+      placeOnce(file, `${randomBytes(16).toString("hex")}\n`);
+    }
     const id = readFileSync(file, "utf8").trim();
     if (id !== "") return id;
   } catch (error) {

@@ -2,15 +2,32 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { keptUserId } from "../../../src/cli/seeker.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { makeFolder, placeOnce, replaceFile } from "../../../src/worker/node/atomic-files.ts";
 import { rotateKeyFile } from "../../../src/worker/node/key-file.ts";
 
+import { CLI } from "../../support/cli.ts";
 import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "atomic-files.ts");
 const hasProc = existsSync("/proc/self");
+
+/** Runs a command line in a process that may write no byte to a file. It meets EFBIG as one on a full disk meets ENOSPC. */
+function onFullDisk(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const script = `trap '' XFSZ; ulimit -f 0; exec "$0" "$@"`;
+  return spawnSync("sh", ["-c", script, process.execPath, ...args], { encoding: "utf8", env: { PATH: process.env["PATH"], NO_COLOR: "1" } });
+}
+
+describe.skipIf(process.platform === "win32")("on a full disk", () => {
+  it("[TR1] the user id of an earlier command is still known", () => {
+    const folder = temporaryFolder();
+    const id = keptUserId(folder);
+    expect(onFullDisk(CLI, "user", "--config-dir", folder)).toMatchObject({ status: 0, stdout: `${id}\n` });
+    expect(readdirSync(folder)).toEqual(["user-id"]);
+  });
+});
 
 describe("a write that fails leaves nothing behind", () => {
   it("a key file that a full disk cuts short", () => {
