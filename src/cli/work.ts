@@ -1,7 +1,7 @@
 // `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
-import { codeOf, makeFolder } from "../worker/node/atomic-files.ts";
+import { codeOf } from "../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
@@ -9,7 +9,7 @@ import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/me
 import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { StatusFile, statusReport } from "../worker/node/status-file.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
-import { lockWorker, workerId } from "../worker/node/worker-lock.ts";
+import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
@@ -31,11 +31,6 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const reading = readOrMakeKeyFile(keyFile);
   if (!reading.ok) throw new CliError(EXIT.key, reading.message);
   const { key } = reading;
-  try {
-    makeFolder(folder);
-  } catch (error) {
-    throw new CliError(EXIT.key, `cannot write to ${folder} (${codeOf(error)}); use --config-dir DIR`, { cause: error });
-  }
   const release = lockAll(plan, key);
   const startedAt = Date.now();
   let status = firstStatus(coordinators.map(({ url }) => coordinatorName(url)));
@@ -104,7 +99,7 @@ function lockAll({ coordinators, folder }: WorkerPlan, key: KeyPair): () => void
     for (const one of releases) one();
   };
   for (const { url } of coordinators) {
-    const locking = lockWorker(folder, workerId(url, key.publicKey));
+    const locking = lockIn(folder, workerId(url, key.publicKey));
     if (locking.ok) {
       releases.push(locking.release);
       continue;
@@ -113,6 +108,14 @@ function lockAll({ coordinators, folder }: WorkerPlan, key: KeyPair): () => void
     throw new CliError(EXIT.key, locking.message);
   }
   return release;
+}
+
+function lockIn(folder: string, id: string): Locking {
+  try {
+    return lockWorker(folder, id);
+  } catch (error) {
+    return { ok: false, message: `cannot write to ${folder} (${codeOf(error)}); use --config-dir DIR` };
+  }
 }
 
 async function metricsServer({ metrics }: WorkerPlan, page: () => string): Promise<MetricsServer | undefined> {

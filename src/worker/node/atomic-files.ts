@@ -18,6 +18,15 @@ export function makeFolder(folder: string): void {
   }
 }
 
+/** Deletes a file that nobody needs any more. If the disk fails it stays, and nothing depends on that. */
+export function discard(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // `force` only ignores that it is not there.
+  }
+}
+
 /** The code of a system error, as `ENOENT`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";

@@ -1,8 +1,8 @@
 // The status file of a running worker, which `compute-router worker status` reads.
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { replaceFile } from "./atomic-files.ts";
+import { discard, replaceFile } from "./atomic-files.ts";
 import { isRunning, namesIn, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
 import type { WorkerStatus } from "./worker-status.ts";
 
@@ -112,7 +112,7 @@ export class StatusFile {
   }
 
   remove(): void {
-    for (const file of [this.#file, `${this.#file}.new`]) rmSync(file, { force: true });
+    for (const file of [this.#file, `${this.#file}.new`]) discard(file);
   }
 }
 
@@ -122,7 +122,7 @@ export function runningWorkers(folder: string): StatusReport[] {
   for (const file of namesIn(folder)) {
     const owner = readProcessTag(/^worker\.([\d-]+)\.status\.json(?:\.new)?$/.exec(file)?.[1] ?? "");
     if (owner === null) continue;
-    if (!isRunning(owner)) rmSync(join(folder, file), { force: true });
+    if (!isRunning(owner)) discard(join(folder, file));
     else if (file.endsWith(".json")) reports.push(...readReport(join(folder, file)));
   }
   return reports;

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { codeOf, makeFolder } from "./atomic-files.ts";
+import { codeOf, discard, makeFolder } from "./atomic-files.ts";
 
 /** A lock, or a message that names the process that has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };
@@ -48,7 +48,7 @@ export function takeFileLock(folder: string, name: string): FileLock {
     const claim = `${name}.${processTag(thisProcess())}.${randomBytes(6).toString("hex")}.lock`;
     closeSync(openSync(join(folder, claim), "wx", 0o600));
     owner = rivalOf(folder, name, claim);
-    if (owner === null) return { ok: true, release: () => rmSync(join(folder, claim), { force: true }) };
+    if (owner === null) return { ok: true, release: () => discard(join(folder, claim)) };
     rmSync(join(folder, claim), { force: true });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Math.random() * PAUSE_MS);
   }
@@ -68,7 +68,7 @@ function rivalOf(folder: string, name: string, mine: string | null): number | nu
     const owner = readProcessTag(file.slice(name.length + 1).split(".")[0] ?? "");
     if (owner === null) continue;
     if (isRunning(owner)) rival = owner.pid;
-    else rmSync(join(folder, file), { force: true });
+    else discard(join(folder, file));
   }
   return rival;
 }

@@ -6,6 +6,8 @@ import { keptUserId } from "../../../src/cli/seeker.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { makeFolder, placeOnce, replaceFile } from "../../../src/worker/node/atomic-files.ts";
 import { rotateKeyFile } from "../../../src/worker/node/key-file.ts";
+import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
+import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 
 import { CLI } from "../../support/cli.ts";
 import { runCli } from "./support/cli-process.ts";
@@ -59,6 +61,17 @@ describe("a write that fails leaves nothing behind", () => {
   });
 });
 
+describe("a status file", () => {
+  it("whose folder is no longer there does not stop the worker", () => {
+    const place = join(temporaryFolder(), "gone");
+    writeFileSync(place, "now a file");
+    const file = new StatusFile(place);
+    const about = { pid: 1, startedAt: 0, now: 0, publicKey: "00", name: null, metrics: null, urls: [] };
+    expect(() => file.write(statusReport(firstStatus([]), about))).not.toThrow();
+    expect(() => file.remove()).not.toThrow();
+  });
+});
+
 describe("a folder", () => {
   it("is made with those above it, for its owner only", () => {
     const folder = join(temporaryFolder(), "a", "b");
@@ -75,6 +88,12 @@ describe("a folder", () => {
   it.runIf(hasProc)("of a worker that cannot be made ends it with one line", async () => {
     const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--config-dir", "/proc/nope"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot create the key file /proc/nope/worker.key (ENOENT); use --key FILE or --config-dir DIR\n" });
+  });
+
+  it.runIf(hasProc)("of a worker that is there but cannot be written to, too", async () => {
+    const key = join(temporaryFolder(), "worker.key");
+    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/self"]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot write to /proc/self (ENOENT); use --config-dir DIR\n" });
   });
 
   it.runIf(hasProc)("of a worker with its key elsewhere, too", async () => {
