@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { defineCommand } from "citty";
 import { toHex } from "../../receipt/bytes.ts";
 import { fingerprintOf, type KeyPair } from "../../receipt/ed25519.ts";
-import { placeOnce } from "../../worker/node/atomic-files.ts";
+import { codeOf, placeOnce } from "../../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
 import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
-import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile } from "../../worker/node/key-file.ts";
+import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile, type Rotation } from "../../worker/node/key-file.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
 import { runningWorkers } from "../../worker/node/status-file.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
@@ -215,12 +215,20 @@ const rotate = command({
     if (args.force !== true && hasResults(plan, old))
       throw new CliError(EXIT.key, "finished results of this key are not delivered yet: start the worker once more, or discard them with --force");
     if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");
-    const { key, oldFile } = rotateKeyFile(plan.keyFile, old);
+    const { key, oldFile } = rotated(plan.keyFile, old);
     if (args.json === true) return printJson({ provider_pubkey: key.publicKey, key_file: plan.keyFile, old_pubkey: old.publicKey, old_key_file: oldFile });
     print(`new key ${shortKey(key.publicKey)} in ${untrusted(plan.keyFile)}\nold key ${shortKey(old.publicKey)} in ${untrusted(oldFile)}`);
     print("Users who were paired with the old key must pair again.");
   },
 });
+
+function rotated(file: string, old: KeyPair): Rotation {
+  try {
+    return rotateKeyFile(file, old);
+  } catch (error) {
+    throw new CliError(EXIT.key, `cannot replace the key in ${file} (${codeOf(error)})`, { cause: error });
+  }
+}
 
 async function agreed({ publicKey }: KeyPair): Promise<boolean> {
   if (!isInteractive())

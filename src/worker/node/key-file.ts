@@ -65,11 +65,21 @@ export function rotateKeyFile(file: string, old: KeyPair): Rotation {
   const draft = `${file}.${randomUUID()}`;
   try {
     writeFileSync(draft, `${toHex(seed)}\n`, { mode: 0o600, flag: "wx" });
-    linkSync(file, oldFile);
+    keepOld(file, oldFile, old);
     renameSync(draft, file);
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
   }
   return { key: keyPair(seed), oldFile };
+}
+
+function keepOld(file: string, oldFile: string, old: KeyPair): void {
+  try {
+    linkSync(file, oldFile);
+  } catch (error) {
+    // A rotation that was killed before its end has kept the old key already.
+    const kept = readKeyFile(oldFile);
+    if (codeOf(error) !== "EEXIST" || !kept.ok || kept.key.publicKey !== old.publicKey) throw error;
+  }
 }

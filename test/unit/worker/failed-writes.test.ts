@@ -1,15 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keptUserId } from "../../../src/cli/seeker.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { makeFolder, placeOnce, replaceFile } from "../../../src/worker/node/atomic-files.ts";
-import { rotateKeyFile } from "../../../src/worker/node/key-file.ts";
+import { readKeyFile, readOrMakeKeyFile, rotateKeyFile } from "../../../src/worker/node/key-file.ts";
 import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 
 import { CLI } from "../../support/cli.ts";
+import { runHere } from "./support/cli-here.ts";
 import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
@@ -58,6 +59,30 @@ describe("a write that fails leaves nothing behind", () => {
     writeFileSync(join(folder, `worker.key.${old.publicKey.slice(0, 16)}`), "taken");
     expect(() => rotateKeyFile(join(folder, "worker.key"), old)).toThrow("EEXIST");
     expect(readdirSync(folder)).toHaveLength(2);
+  });
+});
+
+describe("a rotation", () => {
+  it("that was killed after it had kept the old key, and before it placed the new one, can be done again", () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "worker.key");
+    const first = readOrMakeKeyFile(file);
+    if (!first.ok) throw new Error("no key");
+    linkSync(file, `${file}.${first.key.publicKey.slice(0, 16)}`);
+    const { key, oldFile } = rotateKeyFile(file, first.key);
+    expect(readKeyFile(file)).toMatchObject({ ok: true, key });
+    expect(readKeyFile(oldFile)).toMatchObject({ ok: true, key: first.key });
+    expect(key.publicKey).not.toBe(first.key.publicKey);
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
+
+  it("whose old key has no place is refused in one line", async () => {
+    const folder = temporaryFolder();
+    const first = readOrMakeKeyFile(join(folder, "worker.key"));
+    if (!first.ok) throw new Error("no key");
+    writeFileSync(join(folder, `worker.key.${first.key.publicKey.slice(0, 16)}`), "taken");
+    const { code, stderr } = await runHere(["worker", "key", "rotate", "--yes", "--config-dir", folder]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: `cannot replace the key in ${join(folder, "worker.key")} (EEXIST)\n` });
   });
 });
 
