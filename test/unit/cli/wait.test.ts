@@ -1,6 +1,8 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -69,6 +71,22 @@ describe("the wait for a job", () => {
     const facts = option === "--json" ? "" : expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  \\S+  job ${onlyJob(router)}\\n$`));
     expect({ code, stderr }).toEqual({ code: 0, stderr: facts });
   });
+
+  it.runIf(existsSync("/dev/full")).each([["--no-stream"], ["--stream"], ["--json"]])(
+    "goes on to its end if the disk of its output is full, says so in one line, and exits with 1: %s",
+    async (option) => {
+      const router = await RouterServer.start();
+      const full = openSync("/dev/full", "w");
+      const child = spawn(process.execPath, [CLI, "run", "hi", option, "--user", "u", "--url", router.url], { cwd: ROOT, stdio: ["ignore", full, "pipe"] });
+      closeSync(full);
+      const [stderr, [code]] = await Promise.all([text(child.stderr ?? Readable.from([])), once(child, "close")]);
+      expect(code).toBe(1);
+      const facts = option === "--json" ? [] : [expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  \\S+  job ${onlyJob(router)}$`))];
+      const lines = stderr.trimEnd().split("\n");
+      expect(lines).toHaveLength(facts.length + 1);
+      expect(lines).toEqual(expect.arrayContaining(["the output is not complete: it cannot be written (ENOSPC)", ...facts]));
+    },
+  );
 
   it.each(["run hi", "task classify"])("%s --json | verify --job - holds", async (words) => {
     const router = await RouterServer.start();
