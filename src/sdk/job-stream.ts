@@ -123,20 +123,25 @@ function broken(cause?: unknown): RouterConnectionError {
 const READ = 4 * MAX_BYTES;
 /** What each event counts beside its text. */
 const EVENT = 100;
+/** After this many streams in a row that brought no event and did not break, something between here and the router lets no stream through. */
+const EMPTY = 3;
 
 /**
  * Follows a job to its end. An accepted job survives an outage, so a broken stream is opened again after its last event as long as the limit allows. If the
- * router has no event stream (404) or no free one (503), or if a worker writes text without end, the job is polled.
+ * router has no event stream (404) or no free one (503), if a proxy lets none through, or if a worker writes text without end, the job is polled.
  */
 export async function* followJob(connection: Connection, settings: ClientSettings, poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
   let lastId = "";
   let read = 0;
+  let empty = 0;
   for (let failures = 0; ; failures++) {
     let trouble: unknown;
+    let isEmpty = true;
     try {
       for await (const { id, event } of wireEvents(connection, settings, poll.jobId, lastId, limit)) {
         lastId = id;
         failures = 0;
+        isEmpty = false;
         read += EVENT + (event.type === "delta" ? event.delta.length : 0);
         if (read > READ) break;
         if (event.type === "status") poll.saw(event.status);
@@ -150,8 +155,10 @@ export async function* followJob(connection: Connection, settings: ClientSetting
       if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
       trouble = error;
     }
+    if (!isEmpty) empty = 0;
+    else if (trouble === undefined || (trouble instanceof RouterConnectionError && trouble.reason === "timeout")) empty++;
     // Too much text does not make the result of the job wrong.
-    if (read > READ) return yield* polled(connection, settings, poll, limit);
+    if (read > READ || empty >= EMPTY) return yield* polled(connection, settings, poll, limit);
     await sleep(Math.max(askedPause(trouble), backoff(settings.retry.delay, failures)), limit);
   }
 }

@@ -8,7 +8,7 @@ import {
   ProtocolError,
   UnexpectedOutputError,
 } from "../../../src/sdk/index.ts";
-import { rejection, reply, reset } from "./support/faults.ts";
+import { hang, rejection, reply, reset } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
 
 const PROMPT = { job_type: "LLM_INFER", prompt: "Say hello." } as const;
@@ -93,6 +93,20 @@ describe("stream", () => {
       { type: "status", status: "completed", attempt: null },
       { type: "done", result: { output: "hello" } },
     ]);
+  });
+
+  it.each([
+    ["ends each stream at once", events([]), {}],
+    ["keeps each stream back", hang, { requestTimeout: 1_000 }],
+  ])("[API6] a job behind a proxy that %s is polled after three tries", async (_what, fault, options) => {
+    const router = await RouterServer.start(says("hello"));
+    router.fail(EVENTS, ...Array.from({ length: 1_000 }, () => fault));
+    expect(await all(router.client({ timeout: 20_000, maxRetries: 0, ...options }).stream(PROMPT))).toMatchObject([
+      { type: "job" },
+      { type: "status", status: "completed", attempt: null },
+      { type: "done", result: { output: "hello" } },
+    ]);
+    expect(router.received.filter(({ path }) => path.endsWith("/events"))).toHaveLength(3);
   });
 
   it("[JB5] a failed job throws as run does", async () => {
