@@ -12,10 +12,13 @@ export type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message
 const Refusal = z.object({ error: z.string() });
 const Network = z.object({ network: z.string() });
 
+/** How long each answer may take. The page waits with its button, and a browser alone waits for minutes. */
+const PATIENCE_MS = 15_000;
+
 /** Claims a pairing code for this worker, with proof of its key. The network is signed too, because the same code may exist on the other instance [TR4]. */
-export async function claimCode(code: string, signer: Signer, ask: typeof fetch): Promise<ClaimOutcome> {
+export async function claimCode(code: string, signer: Signer, ask: typeof fetch, patienceMs = PATIENCE_MS): Promise<ClaimOutcome> {
   try {
-    const health = await ask("/v1/health");
+    const health = await ask("/v1/health", { signal: AbortSignal.timeout(patienceMs) });
     if (!health.ok) return { ok: false, message: "The coordinator cannot answer at the moment. Try again soon." };
     const { network } = Network.parse(await health.json());
     const signature = await signer.sign(pairText({ network, code, pubkey: signer.publicKey }));
@@ -23,6 +26,7 @@ export async function claimCode(code: string, signer: Signer, ask: typeof fetch)
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ pairing_code: code, provider_pubkey: signer.publicKey, signature }),
+      signal: AbortSignal.timeout(patienceMs),
     });
     const body: unknown = await response.json();
     if (response.ok) return { ok: true, pairing: { code, pairedAt: Paired.parse(body).paired_at, network } };

@@ -274,6 +274,12 @@ describe("claiming a pairing code", () => {
     expect(claim).toMatchObject({ ok: false, message: expect.stringContaining(words) });
   });
 
+  it.each(["/v1/health", "/v1/trust/claim"])("ends if the coordinator never answers %s, so that a person can try again", async (path) => {
+    const silent: typeof fetch = (url, init) =>
+      url === path ? new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))) : Promise.resolve(health());
+    expect(await claimCode("A1B2C3", SIGNER, silent, 50)).toMatchObject({ ok: false, message: expect.stringContaining("No answer") });
+  });
+
   it("says so if there is no network", async () => {
     expect(await claimCode("A1B2C3", SIGNER, () => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
       ok: false,
