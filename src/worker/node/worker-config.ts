@@ -47,7 +47,8 @@ export function readConfig(file: string): ConfigResult {
     if (codeOf(error) === "ENOENT") return { ok: true, config: null };
     return { ok: false, message: `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}` };
   }
-  const json = parseJson(text);
+  // A byte order mark is not JSON, but editors of Windows write one.
+  const json = parseJson(text.replace(/^\uFEFF/, ""));
   if (json === undefined) {
     return { ok: false, message: `${file} is not JSON; correct it, or delete it and run: ${ownCommand("worker init")}` };
   }

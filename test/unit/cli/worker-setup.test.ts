@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
+import { configFile, readConfig } from "../../../src/worker/node/worker-config.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { runCli, WorkerProcess } from "../worker/support/cli-process.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
@@ -61,6 +62,12 @@ describe("worker init", () => {
     expect(JSON.parse((await init()).stdout)).toMatchObject({ provider_pubkey: publicKey, key_made: false });
     expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining("--force") });
     expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
+  });
+
+  it("a configuration may begin with a byte order mark, as editors of Windows write it", () => {
+    const folder = temporaryFolder();
+    put(folder, "worker.json", `\uFEFF${JSON.stringify({ version: 1, coordinators: [{ url: "ws://127.0.0.1:1/" }], llm: { kind: "none" } })}`);
+    expect(readConfig(configFile(folder))).toMatchObject({ ok: true, config: { version: 1 } });
   });
 
   it.each([
