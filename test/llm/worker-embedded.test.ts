@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, it } from "vitest";
-import { descendants } from "../support/process-tree.ts";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { descendants, stillRunning } from "../support/process-tree.ts";
 import { WorkerProcess } from "../unit/worker/support/cli-process.ts";
 import { FakeCoordinator } from "../unit/worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../unit/worker/support/folder.ts";
@@ -54,5 +54,25 @@ describe.runIf(process.platform === "linux")("a worker whose embedded LLM", () =
     expect(runtimeOf(pid)).not.toBe(child);
     ask();
     expect(await socket.receive("job_complete", "job_ack", "job_progress")).toMatchObject({ output: { model: "tiny-chat-q8_0" } });
+  });
+
+  it("[LLM10] hangs, ends with its worker all the same", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const worker = new WorkerProcess(["--url", coordinator.url, "--runtime", "embedded", "--config-dir", temporaryFolder()]);
+    const { pid } = await worker.says("starting");
+    const { worker: socket } = await coordinator.registered();
+    await socket.receive("register");
+    const child = runtimeOf(pid);
+    process.kill(child, "SIGSTOP");
+    onTestFinished(() => {
+      for (const { pid: left } of stillRunning([child])) process.kill(left, "SIGKILL");
+    });
+    socket.assign({ job_type: "LLM_INFER", payload: { job_type: "LLM_INFER", prompt: "Tell me a story about a fox." } });
+    await socket.receive("job_ack");
+    worker.kill("SIGTERM");
+    await socket.receive("drain");
+    worker.kill("SIGTERM");
+    expect((await worker.exited).code).toBe(143);
+    await expect.poll(() => stillRunning([child]), { timeout: 10_000 }).toEqual([]);
   });
 });
