@@ -368,7 +368,7 @@ function read(file: string): LocalJob[] {
     text = readFileSync(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return [];
-    throw error;
+    throw new CliError(EXIT.error, `cannot read the list of jobs ${file} (${codeOf(error)})`, { cause: error });
   }
   return text.split("\n").flatMap((line) => Kept.safeParse(parseJson(line)).data ?? []);
 }

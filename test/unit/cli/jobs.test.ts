@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { keptJobs } from "../../../src/cli/seeker.ts";
@@ -113,6 +113,20 @@ describe("the list of jobs on disk", () => {
     await exited;
     expect(await numbers(list)).toContain(3_001);
     expect(new Set(await numbers(list))).toEqual(new Set(Array.from({ length: 3_002 }, (_, n) => n)));
+  });
+
+  it("that cannot be read is told in one line, and a job whose token is given is cancelled all the same", async () => {
+    const router = await RouterServer.start(SLOW);
+    const folder = temporaryFolder();
+    const place = ["--url", router.url, "--config-dir", folder];
+    mkdirSync(join(folder, "jobs.jsonl"));
+    const { stderr: said } = await runHere(["run", "hi", "--timeout", "3", ...place]);
+    expect(said).toContain(`cannot store the job in ${join(folder, "jobs.jsonl")} (EISDIR)`);
+    const unread = { code: 1, stderr: `cannot read the list of jobs ${join(folder, "jobs.jsonl")} (EISDIR)\n` };
+    expect(await runHere(["jobs", ...place])).toMatchObject(unread);
+    const id = onlyJob(router);
+    expect(await runHere(["job", "cancel", id, ...place])).toMatchObject(unread);
+    expect(await runHere(["job", "cancel", id, "--cancel-token", tokenOf(id), ...place])).toMatchObject({ code: 0 });
   });
 
   it("that cannot be written does not stop a job", async () => {
