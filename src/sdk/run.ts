@@ -41,6 +41,8 @@ export class RouterRun {
   #commit: Commit | undefined;
   #poll: Poll | undefined;
   #price: string | null = null;
+  /** The token of the job that this run has committed. */
+  #cancelToken: string | null = null;
   #settlement: Settlement = null;
   /** The latest time at which the router got the job, on the clock of performance.now(). */
   #since = 0;
@@ -73,7 +75,7 @@ export class RouterRun {
   /** The second half, for a job that was submitted before. With `own` it is a job of this call, so an abort cancels it. */
   async resume(jobId: string, own = false): Promise<RouterResult> {
     const { jobList, baseUrl } = this.#settings;
-    if (own) this.#cancelOnAbort(jobId, () => keptToken(jobList, baseUrl, jobId));
+    if (own) this.#cancelOnAbort(jobId, () => this.#cancelToken ?? keptToken(jobList, baseUrl, jobId));
     return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
@@ -115,6 +117,7 @@ export class RouterRun {
     const committed = await commit.send(limit);
     // Before the list of jobs, which may take its time: nobody else knows the job yet.
     const { jobId, cancelToken } = committed;
+    this.#cancelToken = cancelToken;
     this.#cancelOnAbort(jobId, () => cancelToken);
     this.#price = committed.price;
     this.#settlement = committed.settlement;

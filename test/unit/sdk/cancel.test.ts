@@ -254,6 +254,17 @@ describe("a list of jobs that does not answer", () => {
   });
 });
 
+it("[JB13] an abort after the loop of a stream was left cancels the job, also if the list of jobs has not kept it", async () => {
+  const router = await RouterServer.start(SLOW);
+  const jobList: JobList = { add: () => Promise.reject(new Error("disk full")), all: () => [] };
+  const abort = new AbortController();
+  const answer = rejection(leftStream(router.client({ jobList }), { signal: abort.signal }));
+  await until("it follows the job", () => (router.to(`/v1/jobs/${onlyJob(router)}`).length > 2 ? true : undefined));
+  abort.abort("enough");
+  expect(await answer).toBe("enough");
+  await ended(router);
+});
+
 describe("the list of jobs", () => {
   it("gets each job with its token, and gives the token to another client", async () => {
     const router = await RouterServer.start(SLOW);
