@@ -13,6 +13,8 @@ const COMEBACK_MS = 2_000;
 const SUSPICION_MS = 500;
 /** How long the first answer may take, because the model may have to be loaded from a slow disk. */
 const WARM_UP_MS = 180_000;
+/** After this time without a sign of life a cancelled job counts as one that timed out: many seekers have less patience than the coordinator. */
+const SILENT_MS = 20_000;
 /** Failed checks in a row after which a runtime counts as lost. A busy runtime may answer late once. */
 const MISSES = 2;
 
@@ -29,6 +31,8 @@ export type WatchOptions = {
   isBusy: () => boolean;
   intervalMs?: number;
   comebackMs?: number;
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number;
 };
 
 /** Watches the LLM of this machine: announces it after its first answer, and notices when it is lost and when it is back. */
@@ -64,12 +68,19 @@ export class RuntimeWatch {
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
     const runtime = this.#runtime;
     if (runtime === undefined) throw new RuntimeError("runtime_unreachable", "the LLM runtime is no longer available");
+    const now = this.#options.now ?? (() => performance.now());
+    let heardAt = now();
+    const onActivity = (): void => {
+      heardAt = now();
+      options.onActivity?.();
+    };
     try {
-      return await runtime.generate(prompt, options);
+      return await runtime.generate(prompt, { ...options, onActivity });
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
-        // One that hangs would let each job of the next users time out. It is announced again when it, or the child in its place, has answered a prompt.
-        const isSilent = error.code === "aborted" && isTimeout(options.signal.reason);
+        // One that hangs would let each job of the next users time out, or be cancelled by them and charged. It is announced again when it, or the child in its
+        // place, has answered a prompt.
+        const isSilent = error.code === "aborted" && (isTimeout(options.signal.reason) || now() - heardAt >= SILENT_MS);
         if (isSilent || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
         else if (error.code === "runtime_error") await this.#suspect();
       }

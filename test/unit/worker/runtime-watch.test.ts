@@ -28,21 +28,25 @@ function runtime(model: string): Scripted {
   };
 }
 
-/** A runtime that answers its first prompt and then nothing any more. */
-function hanging(model: string): Scripted {
+/** A runtime that answers its first prompt and then nothing any more, but for the signs of life that the test gives. */
+function hanging(model: string): Scripted & { activity: () => void } {
   return {
     ...runtime(model),
-    generate: (_prompt, { signal }) =>
-      new Promise((_, reject) => signal.addEventListener("abort", () => reject(new RuntimeError("aborted", "the generation was aborted")))),
+    activity: () => {},
+    generate(_prompt, { signal, onActivity }) {
+      this.activity = onActivity ?? this.activity;
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new RuntimeError("aborted", "the generation was aborted"))));
+    },
   };
 }
 
 const missing: Found = { ok: false, tried: [], hint: "run: ollama pull x" };
 
-function watch(script: Found[], isBusy = () => false, comebackMs?: number): { watch: RuntimeWatch; notes: RuntimeNote[] } {
+function watch(script: Found[], isBusy = () => false, comebackMs?: number, now?: () => number): { watch: RuntimeWatch; notes: RuntimeNote[] } {
   const notes: RuntimeNote[] = [];
   const find = () => Promise.resolve(script.shift() ?? missing);
-  const made = new RuntimeWatch({ find, isBusy, onNote: (note) => notes.push(note), intervalMs: 3_600_000, ...(comebackMs !== undefined && { comebackMs }) });
+  const times = { intervalMs: 3_600_000, ...(comebackMs !== undefined && { comebackMs }), ...(now !== undefined && { now }) };
+  const made = new RuntimeWatch({ find, isBusy, onNote: (note) => notes.push(note), ...times });
   onTestFinished(() => made.close());
   return { watch: made, notes };
 }
@@ -212,6 +216,33 @@ describe("the watch over the LLM runtime", () => {
     await until("comeback", () => (watched.runtime === second ? true : undefined));
     expect(second.warm).toBe(1);
     expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
+  });
+
+  it("a job that is cancelled after a long silence is like one that timed out, because its seeker may have less patience", async () => {
+    const first = hanging("tiny");
+    let now = 0;
+    const { watch: watched, notes } = watch(
+      [{ ok: true, runtime: first }],
+      () => false,
+      3_600_000,
+      () => now,
+    );
+    await watched.start();
+    for (const [silence, closed] of [
+      [19_999, 0],
+      [20_000, 1],
+    ] as const) {
+      const job = new AbortController();
+      const answer = watched.generate("p", { signal: job.signal });
+      // A sign of life counts anew.
+      now += 60_000;
+      first.activity();
+      now += silence;
+      job.abort();
+      await expect(answer).rejects.toMatchObject({ code: "aborted" });
+      expect(first.closed).toBe(closed);
+    }
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost"]);
   });
 
   it("a job that is cancelled says nothing about its runtime", async () => {
