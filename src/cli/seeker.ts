@@ -81,7 +81,7 @@ export function userIdFile(folder: string): string {
 export function keptUserId(folder: string): string {
   const file = userIdFile(folder);
   try {
-    // Read first: a full disk, or a folder that is read-only here, is no reason to stop if there is an id.
+    // An id that is there needs no write: the disk may be full, or the folder read-only.
     if (!existsSync(file)) {
       makeFolder(folder);
       placeOnce(file, `${randomBytes(16).toString("hex")}\n`);
@@ -316,7 +316,7 @@ const Kept = z.object({
   userId: z.string(),
 });
 
-/** The size in bytes from which the list goes on in a new file. A job has about 250 bytes, so each file has at least about 1,000 jobs. */
+/** The size in bytes from which the list goes on in a new file. A job has about 250 bytes, so the list has the newest 1,000 jobs at least. */
 const FULL = 256 * 1_024;
 
 /**
