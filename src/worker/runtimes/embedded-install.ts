@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { copyFile, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -33,8 +33,9 @@ export function isEmbeddedInstalled(folder: string = embeddedFolder()): boolean 
 export async function installEmbedded(onProgress: (line: string) => void, options: { signal?: AbortSignal; folder?: string } = {}): Promise<Installed> {
   const folder = options.folder ?? embeddedFolder();
   if (isEmbeddedInstalled(folder)) return { ok: true };
-  const stage = join(folder, `.install-${randomUUID()}`);
+  const stage = join(folder, `${STAGE}${randomUUID()}`);
   try {
+    await removeAbandoned(folder);
     await mkdir(stage);
     for (const file of ["package.json", "package-lock.json"]) await copyFile(join(folder, file), join(stage, file));
     onProgress("installing llama.cpp (about 100 MB)");
@@ -49,6 +50,20 @@ export async function installEmbedded(onProgress: (line: string) => void, option
     return { ok: false, reason: "not_writable", message: `cannot write to ${folder} (${code}); install it as the owner of that folder: ${INSTALL_COMMAND}` };
   } finally {
     await rm(stage, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+/** The separate folder of an install is this and an id. */
+const STAGE = ".install-";
+/** An install that began earlier was killed: a download of 100 MB does not take a day. */
+const ABANDONED_MS = 24 * 3_600_000;
+
+/** Deletes the folders of installs that were killed. One that cannot be deleted, or that another process deletes, is no reason not to install. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(STAGE)) continue;
+    const made = await stat(join(folder, name)).catch(() => null);
+    if (made !== null && Date.now() - made.mtimeMs > ABANDONED_MS) await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -74,6 +74,17 @@ describe("installEmbedded", () => {
     await registry();
     expect(await Promise.all([installEmbedded(() => {}, { folder }), installEmbedded(() => {}, { folder })])).toEqual([{ ok: true }, { ok: true }]);
     expect(entries(folder)).toEqual(COMPLETE);
+  });
+
+  it("[LLM11] deletes what an install left behind that was killed, and nothing of one that may still run", async () => {
+    const folder = packageFolder();
+    await registry();
+    const [killed, running] = [join(folder, ".install-killed"), join(folder, ".install-running")];
+    for (const stage of [killed, running]) mkdirSync(join(stage, "node_modules"), { recursive: true });
+    const dayBefore = Date.now() / 1_000 - 25 * 3_600;
+    utimesSync(killed, dayBefore, dayBefore);
+    expect(await installEmbedded(() => {}, { folder })).toEqual({ ok: true });
+    expect(entries(folder)).toEqual([".install-running", ...COMPLETE]);
   });
 
   it("[LLM11] half an install and an old version are replaced", async () => {
