@@ -74,6 +74,8 @@ export const TUNING = {
   modelsFresh: 1 * SECOND,
   /** The longest pause before the hub is asked a second time. */
   hubRetryPause: 100,
+  /** The pauses between tries to tell the hub the outcome of a settle call. */
+  outcomePauses: [0.5 * SECOND, 1 * SECOND, 2 * SECOND, 4 * SECOND],
   /** How long the facilitator's list of fee payers is used before it is asked for again. */
   feePayersFresh: 5 * MINUTE,
   /** How long a facilitator that gave no list is not asked again, so that 402s do not wait for it [PY12]. */

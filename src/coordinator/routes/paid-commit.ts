@@ -6,11 +6,11 @@ import { isJsonObject, isSameAddress, normalizeAddress, readJson, type Result } 
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
+import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { feePayers, settlePayment, verifyPayment } from "../payment/facilitator.ts";
+import { feePayers, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
@@ -174,7 +174,25 @@ async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, paylo
   const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
-  return await askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
+  return await tellSettled(c, hubCommit, key, outcome);
+}
+
+/**
+ * Tells the hub the outcome of a settle call. Nobody else knows it: without it the hub has to ask the facilitator again, which may only say that the payment was
+ * used. So a hub that is overloaded, or could not write it down, is told again for some seconds; the hub takes a second delivery for the first one [PY8].
+ */
+async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
+  const tell = (): Promise<PaidAnswer> => askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
+  for (const pause of TUNING.outcomePauses) {
+    try {
+      const answer = await tell();
+      if (answer.ok || answer.reason !== "reservation_lost") return answer;
+    } catch (error) {
+      if (!(error instanceof HubUnavailable)) throw error;
+    }
+    await scheduler.wait(pause);
+  }
+  return await tell();
 }
 
 /** Answers a payment that the hub did not accept. Nothing was charged. */

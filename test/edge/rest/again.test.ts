@@ -1,5 +1,7 @@
+import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { authorization, encode, evmOffer } from "../../support/payments.ts";
 import { muteErrors } from "../support/errors.ts";
 import { TestHub, commitInput, until } from "../support/worker-hub.ts";
 
@@ -114,6 +116,42 @@ describe("a commit that is delivered a second time, after its job has left the h
     await worker.quiet();
   });
 });
+
+describe("the outcome of a settle call", () => {
+  test("[PY8] is told again to a hub that was overloaded, so that nobody asks the facilitator a second time", async () => {
+    const { network, payTo, token } = evmOffer();
+    const signed = authorization(Date.now());
+    const payer = signed.authorization.from;
+    const asked: string[] = [];
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
+      asked.push(new URL(input instanceof Request ? input.url : input).pathname);
+      return Response.json(asked.length === 1 ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
+    });
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    let told = 0;
+    const stub = new Proxy(hub.stub, {
+      get: (target, method) => (method === "settled" && told++ < 2 ? overloaded : Reflect.get(target, method)),
+    });
+    const { app } = await import("../../../src/coordinator/app.ts");
+    const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+    const request = new Request("http://hub.test/v1/jobs/commit/fast", {
+      method: "POST",
+      headers: { "payment-signature": encode({ x402Version: 2, accepted, payload: signed }) },
+      body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" } }),
+    });
+    const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+    const response = await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => stub } as never }, createExecutionContext());
+    expect([response.status, response.headers.has("payment-response")]).toEqual([201, true]);
+    expect([asked, told]).toEqual([["/verify", "/settle"], 3]);
+    expect((await worker.assigned()).job_id).toBe((await response.json<{ job_id: string }>()).job_id);
+  });
+});
+
+/** A call to a hub that has too much to do. */
+function overloaded(): Promise<never> {
+  return Promise.reject(Object.assign(new Error("Durable Object is overloaded"), { overloaded: true }));
+}
 
 describe("a completed job whose result has the same text as the result of a refused one", () => {
   const REFUSAL = { error: "no_trusted_worker" };
