@@ -141,7 +141,7 @@ describe("the outcome of a settle call", () => {
       body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" } }),
     });
     const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
-    const response = await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => stub } as never }, createExecutionContext());
+    const response = await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => stub } }, createExecutionContext());
     expect([response.status, response.headers.has("payment-response")]).toEqual([201, true]);
     expect([asked, told]).toEqual([["/verify", "/settle"], 3]);
     expect((await worker.assigned()).job_id).toBe((await response.json<{ job_id: string }>()).job_id);
