@@ -123,15 +123,15 @@ describe("Retry-After", () => {
 
   it("[LM2] [PY9] a 429 of a quote or a commit is waited out once, and that time does not count as time of the job", async () => {
     const router = await RouterServer.start();
-    const limited = reply(429, { error: "rate_limited" }, { "retry-after": "1" });
+    const limited = reply(429, { error: "rate_limited" }, { "retry-after": "3" });
     for (const path of ["GET /v1/quote", "POST /v1/jobs/commit"] as const) {
       router.fail(path, limited);
-      expect(await router.client().run(CLASSIFY, { timeout: 900 })).toMatchObject({ verified: true });
+      expect(await router.client().run(CLASSIFY, { timeout: 2_900 })).toMatchObject({ verified: true });
     }
     router.fail("POST /v1/jobs/commit", limited, limited);
-    expect(await rejection(router.client().run(CLASSIFY, { timeout: 900 }))).toMatchObject({ code: "rate_limited", retryAfter: 1_000 });
+    expect(await rejection(router.client().run(CLASSIFY, { timeout: 2_900 }))).toMatchObject({ code: "rate_limited", retryAfter: 3_000 });
     router.fail("POST /v1/jobs/commit", limited);
-    expect(await rejection(router.client({ maxRetries: 0 }).run(CLASSIFY, { timeout: 900 }))).toMatchObject({ code: "rate_limited" });
+    expect(await rejection(router.client({ maxRetries: 0 }).run(CLASSIFY, { timeout: 2_900 }))).toMatchObject({ code: "rate_limited" });
   });
 
   it("is read as seconds or as a date", () => {

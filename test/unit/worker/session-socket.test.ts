@@ -188,9 +188,12 @@ describe("a worker session on a real socket", () => {
     const { worker } = await coordinator.registered();
     worker.assign({ job_type: "LLM_INFER", payload: { prompt: "x" } });
     await worker.receive("job_ack");
-    const progress = await worker.receive("job_progress");
-    expect(progress).toMatchObject({ seq: 0, delta: words.join("") });
-    await worker.receive("job_complete");
+    const frames: { [name: string]: unknown }[] = [];
+    for (let frame = await worker.next(); frame["type"] === "job_progress"; frame = await worker.next()) frames.push(frame);
+    expect(frames.map(({ seq }) => seq)).toEqual([...frames.keys()]);
+    expect(frames.map(({ delta }) => delta).join("")).toBe(words.join(""));
+    // One on an idle machine. On a busy one the words can come slower than frames may be sent.
+    expect(frames.length).toBeLessThan(50);
   });
 
   it("[WS11] drain finishes the job, waits for its acknowledgement and for drained, closes 1000", async () => {

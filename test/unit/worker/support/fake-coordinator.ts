@@ -145,6 +145,11 @@ export class Connection {
     }
   }
 
+  /** The next frame, of any type. */
+  next(): Promise<Frame> {
+    return this.#frames.take();
+  }
+
   /** The next result, which is accepted: the worker sends again what nobody has acknowledged. */
   async completed(...skip: string[]): Promise<Frame> {
     const complete = await this.receive("job_complete", ...skip);
