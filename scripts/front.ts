@@ -125,10 +125,10 @@ class Passage {
       workerd.resume();
     });
     workerd.on("drain", () => this.#readOn());
-    client.once("end", () => workerd.end());
+    client.once("end", () => this.#leave());
     workerd.once("end", () => this.#isRefused || client.end());
     // What was written before is still sent, unless the connection broke.
-    client.once("close", (broke) => (broke ? workerd.destroy() : workerd.destroySoon()));
+    client.once("close", (broke) => (broke ? this.#leave() : workerd.destroySoon()));
     workerd.once("close", (broke) => {
       if (broke) client.destroy();
       else if (!this.#isRefused) client.destroySoon();
@@ -136,6 +136,15 @@ class Passage {
     client.on("error", () => {});
     workerd.on("error", () => {});
     client.once("close", () => this.#forget());
+  }
+
+  /**
+   * The client has left. workerd notices an ended connection only at its next write, but a broken one at once, and then it cancels the request: a job that has not
+   * started must not be paid for nobody [API9]. So a client that ends only its half gets no answer, as at nginx. The last frames of a socket must still arrive.
+   */
+  #leave(): void {
+    if (this.#guard === null) this.#workerd.resetAndDestroy();
+    else this.#workerd.end();
   }
 
   /** Ends the connection if its client is too slow. */

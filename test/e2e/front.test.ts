@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import * as z from "zod";
 import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
 import { startBundled } from "../support/bundle.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
@@ -137,6 +138,22 @@ describe("the front of npm run serve", () => {
     socket.write(upgrade());
     await answers("101", 1);
     await until("a challenge", () => got.bytes().includes("challenge") || undefined);
+  });
+
+  it.each([false, true])("[API9, JB13] a client that closes its connection (streaming: %s) cancels its job if nobody has started it", async (stream) => {
+    const user = { user_id: `leaves-${stream}` };
+    const headers = { "x-user-token": "a token" };
+    await post(`${coordinator.url}/v1/trust/create`, user, headers);
+    const jobs = async () =>
+      z.array(z.looseObject({ id: z.string() })).parse((await get(`${coordinator.url}/v1/jobs?user_id=${user.user_id}`, headers)).body.jobs);
+    const socket = await open();
+    const body = JSON.stringify({ user: user.user_id, messages: [{ role: "user", content: "hello" }], stream });
+    socket.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    const { id } = await until("the job", async () => (await jobs())[0]);
+    socket.destroy();
+    const job = () => get(`${coordinator.url}/v1/jobs/${id}`);
+    await until("the end of the job", async () => ((await job()).body.status === "failed" ? true : undefined));
+    expect((await job()).body).toMatchObject({ result: { error: "cancelled" } });
   });
 
   it("an honest socket pings, is answered, and closes", async () => {

@@ -5,14 +5,14 @@ import { until } from "./until.ts";
 export type Answer = { status: number; body: Record<string, unknown> };
 
 /** One request with a JSON body. */
-export async function post(url: string, body: unknown): Promise<Answer> {
-  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+export async function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
 /** One GET. */
-export async function get(url: string): Promise<Answer> {
-  const response = await fetch(url);
+export async function get(url: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const response = await fetch(url, { headers });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
