@@ -116,8 +116,11 @@ export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string 
 /** A job of the list of a user. Times are in ms since the epoch. */
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
 
-/** Asks for a page of a list: at most `limit` jobs, the newest of those before `before`. With the same time, the larger id is the newer job. */
-export type PageRequest = { before: { at: number; id: string } | null; limit: number };
+/**
+ * Asks for a page of a list: at most `limit` jobs, the newest of those before `before`, and none from before `since` (an earlier router leaves it out). With the
+ * same time, the larger id is the newer job.
+ */
+export type PageRequest = { before: { at: number; id: string } | null; since?: number; limit: number };
 
 /**
  * The methods that the router calls by Durable Object RPC. They are only added to, never changed: during a deploy an old router talks to a new hub.

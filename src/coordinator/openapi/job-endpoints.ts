@@ -192,7 +192,7 @@ export const userJobs: Operation = {
   summary: "The jobs of a user, newest first",
   description: [
     "Free. It needs the `X-User-Token` that the user has bound with the first pairing code: a plain `user_id` is known to every paired worker.",
-    "A job has its id, type, status and times only.",
+    "Jobs that were committed before that are not in the list. A job has its id, type, status and times only.",
   ].join(" "),
   parameters: [
     { name: "user_id", in: "query", required: true, description: "The user whose jobs to list.", schema: ref("UserId"), example: EXAMPLES.user },

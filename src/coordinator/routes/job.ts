@@ -13,7 +13,7 @@ import { clientOf, jobId, provesUser, readUserToken, waitLeft, waitParameter } f
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
-import { tokenHashOf } from "../store/trust.ts";
+import { tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
 
@@ -164,7 +164,7 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
 
 /**
  * `GET /v1/jobs`: a part of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id is
- * known to every worker that the user has paired with [JB14].
+ * known to every worker that the user has paired with, and it begins with the binding [JB14].
  */
 export async function userJobs(c: AppContext): Promise<Response> {
   const given = { user_id: c.req.query("user_id"), limit: c.req.query("limit"), before: c.req.query("before") };
@@ -174,12 +174,12 @@ export async function userJobs(c: AppContext): Promise<Response> {
   const { user_id: userId } = query.data;
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
-  const bound = await tokenHashOf(c.env.DB, userId);
-  if (bound === null || !provesUser(token.value, bound)) return refuse(c, "user_token_required");
+  const bound = await tokenOf(c.env.DB, userId);
+  if (bound === null || !provesUser(token.value, bound.hash)) return refuse(c, "user_token_required");
 
   const limit = Number(query.data.limit ?? LIMITS.jobsListed);
-  // One more than asked for tells whether there are others.
-  const part: PageRequest = { before: readCursor(query.data.before), limit: limit + 1 };
+  // One more than asked for tells whether there are others. Whoever binds a token to the id of another user must not see what was committed before.
+  const part: PageRequest = { before: readCursor(query.data.before), since: bound.boundAt, limit: limit + 1 };
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, part)).catch((error: unknown) => {
     // During a deploy the hub may be older. D1 has its jobs within 2 s.

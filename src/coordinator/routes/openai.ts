@@ -12,7 +12,6 @@ import { errorFacts, logError } from "../log.ts";
 import { payloadForWorker, place, type ValidCommit } from "./commit.ts";
 import { eventsOf, findJobText } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
-import { paymentKey } from "./paid-commit.ts";
 
 /** The job is there, but the hub does not answer. */
 const UNREAD = "the end of the job could not be read; it is at /v1/jobs/<x-job-id>";
@@ -53,7 +52,7 @@ export const complete =
     const read = readOpenAi(api, body.value.json);
     if (!read.ok) return refuseWith(c, 400, read.reason);
     const { payload, user, model, stream, includeUsage } = read.value;
-    const parsed = parseCommit({ job_type: "LLM_INFER", user_id: user ?? (await userOf(c)), payload });
+    const parsed = parseCommit({ job_type: "LLM_INFER", user_id: user ?? userOf(c), payload });
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
@@ -94,12 +93,13 @@ async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed
   return { ok: true, value: { jobId, headers, leave } };
 }
 
-/** The user of a request that names none: the same for requests with the same payment or idempotency key, otherwise a new one. */
-async function userOf(c: AppContext): Promise<string> {
+/**
+ * The user of a request that names none: the same for requests with the same client and idempotency key, otherwise a new one. Nothing of it comes from the payment,
+ * whose facts the chain shows to everyone; the ledger knows a repeated payment without a user [PY6].
+ */
+function userOf(c: AppContext): string {
   const key = c.req.header("Idempotency-Key");
-  const settings = c.get("settings");
-  const source =
-    (settings.testnetMode ? null : await paymentKey(c, "FAST")) ?? (key === undefined ? crypto.randomUUID() : `${clientOf(c.req.raw, settings)}\n${key}`);
+  const source = key === undefined ? crypto.randomUUID() : `${clientOf(c.req.raw, c.get("settings"))}\n${key}`;
   return `openai-${createHash("sha256").update(source).digest("hex")}`;
 }
 

@@ -223,12 +223,6 @@ export function keyInPayment(c: AppContext): string | null {
   return paymentIdentifier(paymentHeaders(c));
 }
 
-/** Returns the key of the payment that a request brings; null without a payment that can be read [PY6]. */
-export async function paymentKey(c: AppContext, policy: ResolvedPolicy): Promise<string | null> {
-  const read = readPayment(paymentHeaders(c), await offerOf(c.get("settings"), policy, c.req.url), Date.now());
-  return read.ok ? read.value.key : null;
-}
-
 /** Returns the headers that may carry a payment [PY3]. */
 function paymentHeaders(c: AppContext): PaymentHeaders {
   return { "PAYMENT-SIGNATURE": c.req.header("PAYMENT-SIGNATURE"), "X-PAYMENT": c.req.header("X-PAYMENT") };

@@ -1,6 +1,7 @@
 // Pairing: a user creates a code, a worker claims it, and from then on that worker may get the user's PRIVATE jobs.
 import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
+import { MADE_USER_ID } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
 import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol/text.ts";
@@ -19,6 +20,8 @@ export async function createPairing(c: AppContext): Promise<Response> {
   const body = await readFields(c, PairingCreate, ["user_id"]);
   if (!body.ok) return body.reason;
   const { user_id: userId } = body.value;
+  // Its token would list the jobs of the one who sent the request.
+  if (MADE_USER_ID.test(userId)) return refuseWith(c, 400, "user_id is of the form that OpenAI requests without a user get; choose another one");
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
   if (!provesUser(token.value, await boundToken(c.env.DB, userId, token.value, Date.now()))) return refuse(c, "user_token_required");

@@ -1,5 +1,5 @@
 // Reads jobs from D1, for polls, for late results and for the list of a user: the end of a job's way, when the hub no longer has them.
-import { and, desc, eq, lt, lte, or } from "drizzle-orm";
+import { and, desc, eq, gte, lt, lte, or } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
@@ -104,10 +104,10 @@ export async function findResult(db: D1Database, jobId: string): Promise<StoredR
 }
 
 /** Selects a part of some jobs of one user, newest first. */
-export function partOf(all: readonly UserJob[], { before, limit }: PageRequest): UserJob[] {
+export function partOf(all: readonly UserJob[], { before, since = 0, limit }: PageRequest): UserJob[] {
   const isOlder = ({ createdAt, id }: UserJob): boolean => before === null || createdAt < before.at || (createdAt === before.at && id < before.id);
   return all
-    .filter(isOlder)
+    .filter((job) => job.createdAt >= since && isOlder(job))
     .toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
     .slice(0, limit);
 }
@@ -120,12 +120,12 @@ export function joined(ofHub: readonly UserJob[], ofD1: readonly UserJob[]): Use
 }
 
 /** Returns a part of the jobs of a user that D1 has. @throws {StoreUnavailable} */
-export async function findUserJobs(db: D1Database, userId: string, { before, limit }: PageRequest): Promise<UserJob[]> {
+export async function findUserJobs(db: D1Database, userId: string, { before, since = 0, limit }: PageRequest): Promise<UserJob[]> {
   const isOlder = before === null ? undefined : and(lte(jobs.createdAt, before.at), or(lt(jobs.createdAt, before.at), lt(jobs.id, before.id)));
   const query = drizzle(db)
     .select({ id: jobs.id, jobType: jobs.jobType, status: jobs.status, createdAt: jobs.createdAt, completedAt: jobs.completedAt })
     .from(jobs)
-    .where(and(eq(jobs.userId, userId), isOlder))
+    .where(and(eq(jobs.userId, userId), gte(jobs.createdAt, since), isOlder))
     .orderBy(desc(jobs.createdAt), desc(jobs.id))
     .limit(limit);
   return readD1(db, () => query);

@@ -37,11 +37,14 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
   };
 }
 
-/** Returns the token hash that is bound to a user; null if there is none, or no such user [TR2]. @throws {StoreUnavailable} */
-export async function tokenHashOf(db: D1Database, userId: string): Promise<string | null> {
-  const query = drizzle(db).select({ tokenHash: users.tokenHash }).from(users).where(eq(users.userId, userId));
+/**
+ * Returns the hash of the token that is bound to a user, and since when (ms since the epoch); null if there is no token, or no such user [TR2].
+ * @throws {StoreUnavailable}
+ */
+export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: string; boundAt: number } | null> {
+  const query = drizzle(db).select({ hash: users.tokenHash, boundAt: users.createdAt }).from(users).where(eq(users.userId, userId));
   const [user] = await readD1(db, () => query);
-  return user?.tokenHash ?? null;
+  return user === undefined || user.hash === null ? null : { hash: user.hash, boundAt: user.boundAt };
 }
 
 /**

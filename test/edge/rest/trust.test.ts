@@ -218,6 +218,20 @@ describe("X-User-Token", () => {
     expect(batches).toBe(1);
   });
 
+  test("[JB14] it lists what was committed since it was bound, never what a stranger who binds one to the id would like to see", async () => {
+    const own = { ...TASK, user_id: "u" };
+    await post("/v1/jobs/commit/cheap", own);
+    const before = Date.now();
+    await vi.waitUntil(() => Date.now() > before);
+    await createAs(MINE);
+    const { job_id } = await (await post("/v1/jobs/commit/cheap", own)).json<{ job_id: string }>();
+    const listed = async () => (await (await rest("/v1/jobs?user_id=u", { headers: MINE })).json<{ jobs: { id: string }[] }>()).jobs.map(({ id }) => id);
+    expect(await listed()).toEqual([job_id]);
+    // D1 has both of them a moment later.
+    await vi.waitUntil(async () => (await env.DB.prepare("SELECT count(*) AS n FROM jobs").first("n")) === 2, 10_000);
+    expect(await listed()).toEqual([job_id]);
+  });
+
   test("[API1] if D1 cannot be reached it is 503, never access without the token", async () => {
     await createAs(MINE);
     expect(await refusal(await commitAs({}, { DB: failingDb() }), 503)).toBe("overloaded");

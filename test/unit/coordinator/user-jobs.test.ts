@@ -18,6 +18,12 @@ describe("a part of the jobs of a user", () => {
     expect(ids(partOf(all, { before: { at: 5, id: "" }, limit: 9 }))).toBe("");
   });
 
+  it("[JB14] begins when the token was bound, to the millisecond; an earlier router does not say when", () => {
+    const all = [job("a", 4), job("b", 5), job("c", 6)];
+    expect(ids(partOf(all, { before: null, since: 5, limit: 9 }))).toBe("cb");
+    expect(ids(partOf(all, { before: null, limit: 9 }))).toBe("cba");
+  });
+
   it("[JB14] has each job once: as the hub says, unless D1, which was asked later, has its end", () => {
     const both = joined(
       [job("a", 1, "running"), job("b", 2, "running"), job("c", 3)],

@@ -1,0 +1,75 @@
+// What only the platform adds to the endpoints of OpenAI's API: a hub or a D1 that does not answer, and payments. Their clients see the rest in test/conformance.
+import { createHash } from "node:crypto";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { authorization, encode, evmOffer } from "../../support/payments.ts";
+import { freshInstance, type Overrides, post, refusal, rest } from "./rest.ts";
+import { FakeWorker, recorded } from "./worker.ts";
+
+const CHAT = "/v1/chat/completions";
+const BODY = { model: "auto", messages: [{ role: "user", content: "a secret question" }] };
+const { network, payTo, token } = evmOffer();
+/** An instance whose jobs cost money. */
+const PAID = { TESTNET_MODE: "false", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+
+/** How often the facilitator was asked to settle. It says yes to everything. */
+let settled = 0;
+
+beforeEach(async () => {
+  await freshInstance();
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  settled = 0;
+  const payer = authorization(0).authorization.from;
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
+    if (new Request(input).url.endsWith("/verify")) return Response.json({ isValid: true, payer });
+    return Response.json({ success: true, transaction: `0x${String(++settled).repeat(64)}`, network, payer });
+  });
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** A signed payment, and its key in the ledger, whose parts the chain shows to everyone. */
+function payment(identifier?: string): { headers: Record<string, string>; key: string } {
+  const signed = authorization(Date.now());
+  const nonce = `0x${crypto.randomUUID().replaceAll("-", "").repeat(2)}`;
+  const value = encode({
+    x402Version: 2,
+    accepted: { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} },
+    payload: { ...signed, authorization: { ...signed.authorization, nonce } },
+    ...(identifier !== undefined && { extensions: { "payment-identifier": { info: { required: false, id: identifier } } } }),
+  });
+  return { headers: { "payment-signature": value }, key: `${network}:${token.address}:${signed.authorization.from}:${nonce}`.toLowerCase() };
+}
+
+const ask = (body: object, headers: Record<string, string> = {}, overrides: Overrides = {}) => post(CHAT, body, headers, overrides);
+
+describe("the user of a request that names none", () => {
+  test("[API9, JB14] cannot be told from its payment, which the chain shows, and nobody can list its jobs", async () => {
+    const worker = await FakeWorker.connect();
+    const { headers, key } = payment();
+    const asked = ask(BODY, headers, PAID);
+    const { job_id: id } = await worker.complete({ output: "a secret answer" });
+    expect((await asked).status).toBe(200);
+    await recorded(String(id));
+    const user = await env.DB.prepare("SELECT user_id FROM jobs WHERE id = ?").bind(id).first<string>("user_id");
+    const guess = `openai-${createHash("sha256").update(key).digest("hex")}`;
+    expect(user).not.toBe(guess);
+    for (const one of [String(user), guess]) {
+      const mine = { "x-user-token": "a stranger's" };
+      expect(await refusal(await post("/v1/trust/create", { user_id: one }, mine, PAID), 400)).toContain("user_id");
+      expect(await refusal(await rest(`/v1/jobs?user_id=${one}`, { headers: mine }, PAID), 401)).toBe("user_token_required");
+    }
+  });
+
+  test("[PY6, API9] is new with each payment, and the same payment is the same job anyway", async () => {
+    const worker = await FakeWorker.connect();
+    const { headers } = payment();
+    const asked = ask(BODY, headers, PAID);
+    const { job_id: id } = await worker.complete({ output: "an answer" });
+    expect((await asked).headers.get("x-job-id")).toBe(id);
+    expect((await ask(BODY, headers, PAID)).headers.get("x-job-id")).toBe(id);
+    const other = ask(BODY, payment().headers, PAID);
+    expect((await worker.complete({ output: "an answer" })).job_id).not.toBe(id);
+    expect((await other).status).toBe(200);
+    expect(settled).toBe(2);
+  });
+});
