@@ -50,7 +50,7 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
   }
   const settings = c.get("settings");
   const { testnetMode } = settings;
-  const key = header ?? (testnetMode ? null : keyInPayment(c));
+  const key = idempotencyKey(c);
   const print = key === null && testnetMode ? "" : await fingerprint(policy, bound.request, bound.payload);
   const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
   if (!trusted.ok) return trusted.reason;
@@ -71,6 +71,11 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
   if (!testnetMode) return await paidCommit(c, hubCommit, policy, print);
   const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit.input(), again }));
   return answer.ok ? await answerAccepted(c, answer, wait) : answerRefused(c, answer);
+}
+
+/** Returns the idempotency key of a request: the header, or, where jobs cost money, what its payment brings; null without one [API5]. */
+export function idempotencyKey(c: AppContext): string | null {
+  return c.req.header("Idempotency-Key") ?? (c.get("settings").testnetMode ? null : keyInPayment(c));
 }
 
 /** Returns what dispatch must know of a payload: the type of a TASK, or the model and the form of an LLM_INFER [RC6, JB10, JB12]. */

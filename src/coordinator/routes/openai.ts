@@ -9,7 +9,7 @@ import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/contex
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
-import { payloadForWorker, place, type ValidCommit } from "./commit.ts";
+import { idempotencyKey, payloadForWorker, place, type ValidCommit } from "./commit.ts";
 import { eventsOf, findJobText } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
 
@@ -98,8 +98,8 @@ async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed
  * whose facts the chain shows to everyone; the ledger knows a repeated payment without a user [PY6].
  */
 function userOf(c: AppContext): string {
-  const key = c.req.header("Idempotency-Key");
-  const source = key === undefined ? crypto.randomUUID() : `${clientOf(c.req.raw, c.get("settings"))}\n${key}`;
+  const key = idempotencyKey(c);
+  const source = key === null ? crypto.randomUUID() : `${clientOf(c.req.raw, c.get("settings"))}\n${key}`;
   return `openai-${createHash("sha256").update(source).digest("hex")}`;
 }
 

@@ -72,4 +72,15 @@ describe("the user of a request that names none", () => {
     expect((await other).status).toBe(200);
     expect(settled).toBe(2);
   });
+
+  test.each(["header", "payment-identifier"])("[API5, API9] an idempotency key (%s) buys once, whatever payment comes with it", async (way) => {
+    const worker = await FakeWorker.connect();
+    const named = () => (way === "header" ? { ...payment().headers, "idempotency-key": "order-17" } : payment("order-17-by-payment").headers);
+    const asked = ask(BODY, named(), PAID);
+    const { job_id: id } = await worker.complete({ output: "an answer" });
+    expect((await asked).headers.get("x-job-id")).toBe(id);
+    expect((await ask(BODY, named(), PAID)).headers.get("x-job-id")).toBe(id);
+    expect((await ask({ ...BODY, seed: 1 }, named(), PAID)).status).toBe(409);
+    expect(settled).toBe(1);
+  });
 });
