@@ -30,17 +30,18 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   // Our own names are single words; what is wrong with a request is a sentence.
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; online are: ${models.join(", ") || "none"}` : "";
-  c.res = new Response(JSON.stringify({ error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error }), {
-    status,
-    headers: withoutLength(headers),
-  });
+  const body = { error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error };
+  const sent = new Headers(headers);
+  sent.delete("Content-Length");
+  sent.set("Content-Type", "application/json");
+  // The payment was submitted, so its money may move for a job.
+  if (c.get("hasPaid") === true) forbidRetry(sent);
+  c.res = new Response(JSON.stringify(body), { status, headers: sent });
 };
 
-function withoutLength(headers: Headers): Headers {
-  const copy = new Headers(headers);
-  copy.delete("Content-Length");
-  copy.set("Content-Type", "application/json");
-  return copy;
+/** Without this OpenAI's clients would automatically buy the same job again, up to three times in all. */
+function forbidRetry(headers: Headers): void {
+  headers.set("x-should-retry", "false");
 }
 
 /** `POST /v1/chat/completions` and `POST /v1/completions`: FAST jobs with FAST's price, waited for. */
@@ -80,8 +81,7 @@ async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed
   const headers = new Headers(answer.headers);
   headers.delete("Content-Length");
   headers.set("x-job-id", jobId);
-  // OpenAI's clients would automatically buy the same job again.
-  headers.set("x-should-retry", "false");
+  forbidRetry(headers);
   const token = headers.get("X-Cancel-Token");
   const leave = () => {
     // The client of an answer that was replaced is still there.
@@ -129,7 +129,8 @@ function streamed(c: AppContext, head: Head, headers: Headers, includeUsage: boo
     left.abort();
     leave();
   });
-  c.executionCtx.waitUntil(send(lines(c, head, includeUsage, left.signal), writer).catch(() => {}));
+  // A stream that nobody ends stays open for its client. After a client that has left there is nothing to abort.
+  c.executionCtx.waitUntil(send(lines(c, head, includeUsage, left.signal), writer).catch((error: unknown) => writer.abort(error)));
   return new Response(readable, { status: 200, headers });
 }
 
@@ -182,16 +183,17 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
     }
   }
   yield data({ error: openAiError(503, "overloaded", UNREAD).error });
+  yield "data: [DONE]\n\n";
 }
 
 /** What happens to a job, until it has ended. */
 type Followed = { kind: "delta"; text: string } | { kind: "reset" } | { kind: "comment" } | { kind: "end"; ended: Ended };
 
-/** Follows a job to its end by its event stream; without a place for one more stream, by waiting. */
+/** Follows a job to its end by its event stream; without a place for one more stream, by waiting. It ends without an `end` if the job cannot be read. */
 async function* followed(c: AppContext, jobId: string, signal: AbortSignal): AsyncGenerator<Followed, void, undefined> {
   let attempt = 0;
-  const response = await eventsOf(c, jobId, undefined);
-  if (response.ok && response.body !== null) {
+  const response = await eventsOf(c, jobId, undefined).catch(unread(c, jobId));
+  if (response?.ok === true && response.body !== null) {
     const events: Followed[] = [];
     const parser = createParser({
       onComment: () => events.push({ kind: "comment" }),
@@ -218,13 +220,21 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
     }
   }
   while (!signal.aborted) {
-    const { text } = await findJobText(c, jobId, MAX_WAIT_SECONDS);
-    const job = text === null ? null : readJson(text);
+    const found = await findJobText(c, jobId, MAX_WAIT_SECONDS).catch(unread(c, jobId));
+    const job = found === null || found.text === null ? null : readJson(found.text);
     if (job === null || !job.ok || !isJsonObject(job.value)) return;
     if (isTerminal(String(job.value.status))) return yield { kind: "end", ended: { job: job.value, attempt } };
     yield { kind: "comment" };
   }
 }
+
+/** Logs why a job cannot be read. The client has its id already, so an answer without the end says where it will be. */
+const unread =
+  (c: AppContext, jobId: string) =>
+  (error: unknown): null => {
+    logError("job_unread", { request_id: c.get("requestId"), job_id: jobId, ...errorFacts(error) });
+    return null;
+  };
 
 /** The next part of a stream; null at its end, and if it is cut: the job is then waited for. */
 async function next(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | null> {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { authorization, encode, evmOffer } from "../../support/payments.ts";
-import { freshInstance, type Overrides, post, refusal, rest } from "./rest.ts";
+import { failingDb, freshInstance, type Overrides, post, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -82,5 +82,50 @@ describe("the user of a request that names none", () => {
     expect((await ask(BODY, named(), PAID)).headers.get("x-job-id")).toBe(id);
     expect((await ask({ ...BODY, seed: 1 }, named(), PAID)).status).toBe(409);
     expect(settled).toBe(1);
+  });
+});
+
+/** The real hub, whose methods of these names are replaced. `real` calls the replaced method. */
+function changedHub(methods: readonly string[], instead: (real: (...args: unknown[]) => unknown, args: unknown[]) => unknown): Overrides {
+  const getByName = (name: string): unknown =>
+    new Proxy(env.HUB.getByName(name), {
+      get: (target, property) => {
+        const real = async (...args: unknown[]): Promise<unknown> => await Reflect.get(target, property)(...args);
+        return methods.includes(String(property)) ? async (...args: unknown[]) => await instead(real, args) : real;
+      },
+    });
+  return { HUB: { getByName } };
+}
+
+const overloaded = (): never => {
+  throw Object.assign(new Error("overloaded"), { overloaded: true });
+};
+
+describe("a client must not buy again by itself", () => {
+  test.each(["submit", "settled"])("[API9] when the answer of the hub to %s is lost, although the money may have moved", async (method) => {
+    const worker = await FakeWorker.connect();
+    const answer = await ask(BODY, payment().headers, { ...PAID, ...changedHub([method], overloaded) });
+    expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([503, "false"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "overloaded", type: "server_error" } });
+    await worker.close();
+  });
+
+  test.each<[string, Overrides]>([
+    ["the hub does not reserve the payment", changedHub(["reserve"], overloaded)],
+    ["the facilitator does not verify it", {}],
+  ])("[API9] but it may try again when %s: nothing was submitted", async (_what, overrides) => {
+    vi.mocked(fetch).mockRejectedValue(new TypeError("refused"));
+    const answer = await ask(BODY, payment().headers, { ...PAID, ...overrides });
+    expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([503, null]);
+  });
+
+  test("[API9] when neither the hub nor D1 says how the job ended, waited for or streamed", async () => {
+    const worker = await FakeWorker.connect();
+    const lost = { ...changedHub(["fetch", "job", "poll"], overloaded), DB: failingDb() };
+    const [waited, streamed] = await Promise.all([ask(BODY, {}, lost), ask({ ...BODY, stream: true }, {}, lost)]);
+    for (const { headers } of [waited, streamed]) expect([headers.get("x-should-retry"), headers.get("x-job-id")]).toEqual(["false", expect.any(String)]);
+    expect([waited.status, streamed.status]).toEqual([503, 200]);
+    for (const text of [await waited.text(), await streamed.text()]) expect(text).toContain("the end of the job could not be read");
+    await worker.close();
   });
 });
