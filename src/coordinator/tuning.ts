@@ -76,6 +76,10 @@ export const TUNING = {
   hubRetryPause: 100,
   /** The pauses between tries to tell the hub the outcome of a settle call. */
   outcomePauses: [0.5 * SECOND, 1 * SECOND, 2 * SECOND, 4 * SECOND],
+  /** The shortest time between two polls of a job by an OpenAI request, while the hub has no place for one more stream or wait. */
+  jobPollPause: 500,
+  /** How long the job of an OpenAI request may be unreadable before its client is told so. A hub is back from a deploy or a crash within seconds. */
+  jobUnread: 10 * SECOND,
   /** How long the facilitator's list of fee payers is used before it is asked for again. */
   feePayersFresh: 5 * MINUTE,
   /** How long a facilitator that gave no list is not asked again, so that 402s do not wait for it [PY12]. */

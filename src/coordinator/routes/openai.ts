@@ -9,6 +9,7 @@ import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/contex
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
+import { TUNING } from "../tuning.ts";
 import { idempotencyKey, payloadForWorker, place, type ValidCommit } from "./commit.ts";
 import { eventsOf, findJobText } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
@@ -219,13 +220,24 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
       }
     }
   }
-  while (!signal.aborted) {
-    const found = await findJobText(c, jobId, MAX_WAIT_SECONDS).catch(unread(c, jobId));
-    const job = found === null || found.text === null ? null : readJson(found.text);
-    if (job === null || !job.ok || !isJsonObject(job.value)) return;
-    if (isTerminal(String(job.value.status))) return yield { kind: "end", ended: { job: job.value, attempt } };
+  for (let asked = Date.now(), readAt = asked; !signal.aborted; asked = Date.now()) {
+    const job = await jobAfterWait(c, jobId);
+    if (job !== null) {
+      if (isTerminal(String(job.status))) return yield { kind: "end", ended: { job, attempt } };
+      readAt = Date.now();
+    } else if (asked - readAt >= TUNING.jobUnread) return;
     yield { kind: "comment" };
+    // A hub without a place for one more wait answers at once, and one that cannot be reached does not wait either.
+    const early = asked + TUNING.jobPollPause - Date.now();
+    if (early > 0) await scheduler.wait(early, { signal }).catch(() => {});
   }
+}
+
+/** A job after a wait for its end; null if it cannot be read. */
+async function jobAfterWait(c: AppContext, jobId: string): Promise<Record<string, unknown> | null> {
+  const found = await findJobText(c, jobId, MAX_WAIT_SECONDS).catch(unread(c, jobId));
+  const job = found === null || found.text === null ? null : readJson(found.text);
+  return job !== null && job.ok && isJsonObject(job.value) ? job.value : null;
 }
 
 /** Logs why a job cannot be read. The client has its id already, so an answer without the end says where it will be. */

@@ -129,3 +129,39 @@ describe("a client must not buy again by itself", () => {
     await worker.close();
   });
 });
+
+describe("while the hub has no place for one more stream or wait", () => {
+  /** Polls are answered at once with the present state, as `busy` says; `times` has when they came. */
+  const full = (busy: (poll: () => unknown, n: number) => unknown = (poll) => poll()) => {
+    const times: number[] = [];
+    const hub = changedHub(["fetch", "job"], (real, [first, , client]) => {
+      if (typeof first !== "string") return new Response(null, { status: 503 });
+      return busy(() => real(first, 0, client), times.push(Date.now()));
+    });
+    return { times, hub };
+  };
+
+  test.each([false, true])("[API9] a request (streaming: %s) polls with pauses", async (stream) => {
+    const worker = await FakeWorker.connect();
+    const { times, hub } = full();
+    const asked = ask({ ...BODY, stream }, {}, hub);
+    const text = asked.then((answer) => answer.text());
+    await vi.waitUntil(() => times.length >= 4, 20_000);
+    const [first = 0, , , fourth = 0] = times;
+    // A timer may be a moment early.
+    expect(fourth - first).toBeGreaterThan(1_400);
+    await worker.complete({ output: "an answer" });
+    expect(await text).toContain("an answer");
+    await worker.close();
+  });
+
+  test("[API9] a poll without an answer is not the end", async () => {
+    const worker = await FakeWorker.connect();
+    const { times, hub } = full((poll, n) => (n === 1 ? overloaded() : poll()));
+    const asked = ask(BODY, {}, { ...hub, DB: failingDb() });
+    await vi.waitUntil(() => times.length >= 2, 20_000);
+    await worker.complete({ output: "an answer" });
+    expect((await asked).status).toBe(200);
+    await worker.close();
+  });
+});
