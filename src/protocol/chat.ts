@@ -2,6 +2,7 @@
 // Then the requests and errors of OpenAI's API, as far as the coordinator takes them [API9].
 import * as z from "zod";
 import { LIMITS } from "./limits.ts";
+import { isJsonObject } from "./text.ts";
 
 const role = z.enum(["system", "user", "assistant"]);
 
@@ -17,7 +18,7 @@ const stopText = z.string().min(1, "must not be empty").max(LIMITS.stopChars);
 
 /** The members of an LLM_INFER payload that make it a chat, as in OpenAI's API. Null counts as absent. */
 export const CHAT_MEMBERS = {
-  messages: z.array(ChatMessage).min(1, "must not be empty").nullish(),
+  messages: z.array(ChatMessage).min(1, "must not be empty").max(LIMITS.chatMessages).nullish(),
   temperature: between(0, 2).nullish(),
   top_p: between(0, 1).nullish(),
   stop: z
@@ -87,7 +88,18 @@ const Common = z.looseObject({
   max_tokens: z.int().nullish(),
   max_completion_tokens: z.int().nullish(),
 });
-export const ChatCompletionRequest = Common.extend({ messages: z.array(Message).min(1, "must not be empty") }).meta({ id: "ChatCompletionRequest" });
+
+/** If the messages have too many texts in parts, none is checked: a body has room for a hundred thousand, and each that is wrong would be one more problem. */
+function fewTexts(messages: unknown, context: z.RefinementCtx): unknown {
+  let texts = 0;
+  for (const message of Array.isArray(messages) ? messages : []) if (isJsonObject(message) && Array.isArray(message.content)) texts += message.content.length;
+  if (texts > LIMITS.chatMessages) context.addIssue(`must have at most ${LIMITS.chatMessages} texts in all`);
+  return messages;
+}
+
+export const ChatCompletionRequest = Common.extend({
+  messages: z.preprocess(fewTexts, z.array(Message).min(1, "must not be empty").max(LIMITS.chatMessages)),
+}).meta({ id: "ChatCompletionRequest" });
 /** Body of `POST /v1/chat/completions`. Other members, such as `temperature`, reach the worker [API9, JB12]. */
 export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 

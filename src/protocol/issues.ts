@@ -26,11 +26,13 @@ const TYPES: Readonly<Record<string, string>> = {
 export function describeIssues(error: z.ZodError | undefined, value: unknown): string {
   const sentences = new Map<string, string>();
   for (const issue of error?.issues ?? []) {
+    // A stranger may cause thousands.
+    if (sentences.size === MOST) break;
     const field = fieldName(issue.path);
     // Later problems of the same field are usually consequences of its first one.
     if (!sentences.has(field)) sentences.set(field, `${field} ${predicate(issue, valueAt(value, issue.path))}`);
   }
-  return [...sentences.values()].slice(0, MOST).join("; ");
+  return [...sentences.values()].join("; ");
 }
 
 /** The sentence about one field without its name; `got` is its value. */

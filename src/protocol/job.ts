@@ -99,7 +99,7 @@ export const LlmPayload = z
     model: absent(ModelName).meta({ description: "The model that must answer, as a worker announced it; compared without case. Absent or `auto` is any." }),
     ...CHAT_MEMBERS,
     messages: CHAT_MEMBERS.messages.meta({
-      description: `A chat; its texts have at most ${LIMITS.textBytes} bytes of UTF-8 together. Without \`prompt\` the worker gets the transcript as \`prompt\` too.`,
+      description: `A chat of at most ${LIMITS.chatMessages} messages; its texts have at most ${LIMITS.textBytes} bytes of UTF-8 together. Without \`prompt\` the worker gets the transcript as \`prompt\` too.`,
     }),
     max_tokens: absent(wholeNumber(1, LIMITS.maxTokens)).meta({
       description:

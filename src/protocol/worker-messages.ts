@@ -40,6 +40,15 @@ const attempt = z.int().min(1);
 /** An optional member. Null counts as absent, because many clients send null for a missing member. */
 const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 
+/** The most models of one registration. */
+const MODELS = 256;
+
+/** Of an object with too many members none is checked: a stranger sends it, and a frame has room for a hundred thousand. */
+function fewModels(told: unknown, context: z.RefinementCtx): unknown {
+  if (isJsonObject(told) && Object.keys(told).length > MODELS) context.addIssue(`must have at most ${MODELS} members`);
+  return told;
+}
+
 export const Register = z
   .object({
     type: z.literal("register"),
@@ -50,8 +59,13 @@ export const Register = z
     provider_type: z.preprocess((kind) => (kind === "SEEKER" ? "MOBILE" : kind), z.enum(["DESKTOP", "MOBILE"])),
     capabilities: z.array(z.string()).max(64),
     signature: absent(z.string().max(256)),
-    models: absent(z.array(z.string().max(256)).max(256)),
-    context: absent(z.union([z.int().min(0), z.record(z.string().max(256), z.int().min(0))])),
+    models: absent(z.array(z.string().max(256)).max(MODELS)),
+    context: absent(
+      z.union(
+        [z.int().min(0), z.preprocess(fewModels, z.record(z.string().max(256), z.int().min(0)))],
+        `must be a whole number, or an object of at most ${MODELS} of them`,
+      ),
+    ),
     engine: absent(z.string().max(128)),
     name: absent(z.string().max(128)),
     version: absent(z.string().max(128)),

@@ -70,6 +70,7 @@ const ROLES = ["system", "user", "assistant"] as const;
 export function checkMessages(option: string, messages: unknown): void {
   if (!Array.isArray(messages)) throw wrong(option, "must be a list of messages", messages);
   if (messages.length === 0) throw new InvalidOptionError(option, "must not be empty");
+  if (messages.length > LIMITS.chatMessages) throw new InvalidOptionError(option, `must have at most ${LIMITS.chatMessages} entries`);
   let bytes = 0;
   messages.forEach((message: unknown, at) => {
     if (!isJsonObject(message)) throw wrong(`${option}[${at}]`, 'must be an object, as { role: "user", content: "hi" }', message);

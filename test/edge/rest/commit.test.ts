@@ -84,6 +84,12 @@ describe("400", () => {
     expect(error).toContain("job_type, payload, user_id");
   });
 
+  test.each(["0", "{}"])("[API2, LM1] as many wrong messages as a body can hold: %s", async (item) => {
+    const messages = Array.from({ length: Math.floor((LIMITS.bodyBytes - 100) / (item.length + 1)) }, () => item).join(",");
+    const body = `{"job_type":"LLM_INFER","user_id":"u","payload":{"messages":[${messages}]}}`;
+    expect(await refusal(await post(CHEAP, body), 400)).toContain("payload.messages must have at most 2000 entries");
+  });
+
   test.each(["", "k".repeat(LIMITS.idempotencyKeyChars + 1), "a\tb"])("[API5] Idempotency-Key %o", async (key) => {
     expect(await refusal(await post(CHEAP, TASK, { "idempotency-key": key }), 400)).toContain("Idempotency-Key");
   });

@@ -59,6 +59,7 @@ describe("chat", () => {
         ],
       },
     ],
+    ["messages", { messages: Array.from({ length: 2_001 }, () => CHAT[0]) }],
     ["model", { messages: CHAT, model: "a b" }],
     ["model", { messages: CHAT, model: "a".repeat(201) }],
     ["temperature", { messages: CHAT, temperature: 2.1 }],
