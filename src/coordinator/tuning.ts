@@ -70,8 +70,12 @@ export const TUNING = {
   modelRows: { perSecond: 100, burst: 2_000 },
   /** How often a router asks the hub for `GET /v1/health` within one second. Above that it answers from memory [API1]. */
   healthAsks: 20,
-  /** How long a router answers `GET /v1/models` from memory [JB10]. */
-  modelsFresh: 1 * SECOND,
+  /** How long a router uses an answer of the hub about workers and models for other requests [API1, JB10]. */
+  hubAnswerFresh: 1 * SECOND,
+  /** How long a request waits for such an answer, which others have asked for, before it takes an older one. */
+  hubAnswerPatience: 100,
+  /** How old that one may be, and how long a request waits if there is none. */
+  hubAnswerOld: 5 * SECOND,
   /** The longest pause before the hub is asked a second time. */
   hubRetryPause: 100,
   /** The pauses between tries to tell the hub the outcome of a settle call. */

@@ -4,62 +4,40 @@ import { type Model, type ModelList, wantedModel } from "../../protocol/models.t
 import { endpointOf, quotePrice, resolvePolicy, commitPrice, OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
-import type { Env } from "../config.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
+import { HubAnswer } from "../http/hub-answer.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
 import { TUNING } from "../tuning.ts";
 import { addressOf } from "./pages.ts";
 
-/** The last number of workers, and how often the hub was asked for it in this second, per instance that this isolate serves. */
-const workerCounts = new WeakMap<Env, { second: number; asks: number; online: number | null }>();
+/** The number of workers. The first requests of a second ask the hub, so that a client that asks now and then gets the number of now. */
+const workersOnline = new HubAnswer(TUNING.healthAsks, (hub) => hub.workersOnline());
 
 /**
  * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub a few times a
- * second at most, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old [API1].
+ * second at most, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1].
  */
 export async function health(c: AppContext): Promise<Response> {
-  const body: Health = { status: "ok", workers_online: await workersOnline(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };
+  const body: Health = { status: "ok", workers_online: await workersOnline.of(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };
   return c.json(body);
 }
 
-async function workersOnline(env: Env): Promise<number> {
-  const second = Math.floor(Date.now() / 1_000);
-  const known = workerCounts.get(env);
-  const count = known?.second === second ? known : { second, asks: 0, online: null };
-  workerCounts.set(env, count);
-  if (count.asks >= TUNING.healthAsks && count.online !== null) return count.online;
-  count.asks++;
-  count.online = await askHub(env, (hub) => hub.workersOnline());
-  return count.online;
-}
-
-/** The last model list of the hub, per instance that this isolate serves. */
-const modelLists = new WeakMap<Env, { list: ModelList; at: number }>();
+/** The models of the connected workers. */
+const modelList = new HubAnswer(1, (hub) => hub.models());
 
 /**
  * `GET /v1/models`: the models of the connected workers [JB10]. Clients ask for it often (a chat program at each start, a standby worker every
  * few seconds), and all of them share one hub. So each isolate asks the hub at most once a second.
  */
 export async function models(c: AppContext): Promise<Response> {
-  return c.json(await currentModels(c.env));
+  return c.json(await modelList.of(c.env));
 }
 
 /** `GET /v1/models/{id}`: one object of that list, as OpenAI's clients retrieve a model [JB10, API9]. Case does not matter, as in a job. */
 export async function model(c: AppContext): Promise<Response> {
-  const offered = offeredModel(c.req.param("id") ?? "", await currentModels(c.env));
+  const offered = offeredModel(c.req.param("id") ?? "", await modelList.of(c.env));
   if (offered !== undefined) return c.json(offered);
   return c.json({ error: "model_not_found", message: "no connected worker offers this model; GET /v1/models lists those that are offered" }, 404);
-}
-
-async function currentModels(env: Env): Promise<ModelList> {
-  const now = Date.now();
-  const last = modelLists.get(env);
-  // If the clock was set back, the last list seems to come from the future and is not used.
-  if (last !== undefined && now >= last.at && now < last.at + TUNING.modelsFresh) return last.list;
-  const list = await askHub(env, (hub) => hub.models());
-  modelLists.set(env, { list, at: now });
-  return list;
 }
 
 /** `GET /v1/quote` [SPEC, API3]. The price does not depend on the model, so a model only adds how many workers offer it [JB10]. */
@@ -76,7 +54,7 @@ export async function quote(c: AppContext): Promise<Response> {
     policy_resolved: policy,
     network: c.get("settings").network,
     expires_at: null,
-    ...(model !== undefined && { model, workers: workersOf(model, await currentModels(c.env)) }),
+    ...(model !== undefined && { model, workers: workersOf(model, await modelList.of(c.env)) }),
   };
   return c.json(body);
 }

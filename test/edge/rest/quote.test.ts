@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import * as z from "zod";
 import { app } from "../../../src/coordinator/app.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { Health, Quote } from "../../../src/protocol/rest.ts";
 
-import { read, refusal, rest } from "./rest.ts";
+import { ORIGIN, read, refusal, rest } from "./rest.ts";
 import { FakeWorker } from "./worker.ts";
 
 describe("GET /v1/health", () => {
@@ -36,6 +37,26 @@ describe("a flood of GET /v1/health", () => {
     expect(asked).toBeGreaterThan(0);
     expect(asked).toBeLessThan(400);
   });
+});
+
+test.each([
+  ["/v1/models", 1],
+  ["/v1/quote?job_type=LLM_INFER&model=ant", 1],
+  ["/v1/health", TUNING.healthAsks],
+])("[API1, JB10] 300 times %s at once, before the hub has answered, are so many calls of the hub in one second: %d", async (path, most) => {
+  let calls = 0;
+  const answer = async <T>(value: T): Promise<T> => {
+    calls++;
+    await scheduler.wait(50);
+    return value;
+  };
+  const hub = { workersOnline: () => answer(7), models: () => answer({ object: "list", data: [], workers_online: 7 }) };
+  const bindings = { ...env, RATE_LIMITS: "off", HUB: { getByName: () => hub } };
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const answers = await Promise.all(Array.from({ length: 300 }, async () => app.fetch(new Request(new URL(path, ORIGIN)), bindings)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(calls).toBe(most);
 });
 
 describe("GET /v1/quote", () => {
