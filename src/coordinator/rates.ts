@@ -44,9 +44,13 @@ export class SlidingSum {
     return { ok: false, reason: { retryAfter: (leaving + SLICES) * this.#width - now } };
   }
 
-  /** Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. */
+  /**
+   * Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. If it went back
+   * by more than a period, the sum starts again: otherwise nothing would leave it until the clock is there again.
+   */
   #advance(now: number): number {
     const slice = Math.floor(now / this.#width);
+    if ((this.counts[0] ?? 0) - slice > SLICES) this.counts.fill(0);
     const newest = this.counts[0] ?? 0;
     if (slice <= newest) return newest;
     for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) this.counts[place(fresh)] = 0;
@@ -142,6 +146,7 @@ export class TokenBucket {
    * flood, if `isSpared` returns true.
    */
   take(now: number, amount = 1, isSpared: () => boolean = () => false): TakeResult {
+    if (this.#filledAt - now > (this.#burst / this.#perSecond) * 1_000) this.#restart(now);
     const at = Math.max(now, this.#filledAt);
     this.#tokens = Math.min(this.#burst, this.#tokens + ((at - this.#filledAt) * this.#perSecond) / 1_000);
     this.#filledAt = at;
@@ -156,6 +161,15 @@ export class TokenBucket {
     this.#refusedAt = at;
     this.#refused++;
     return at - this.#floodSince >= TIMING.flood ? { kind: "flood" } : { kind: "excess", nth: this.#refused };
+  }
+
+  /** The clock was set back by more than the time in which an empty bucket fills. Nothing would come into it until the clock is there again. */
+  #restart(now: number): void {
+    this.#tokens = this.#burst;
+    this.#filledAt = now;
+    this.#floodSince = now;
+    this.#refusedAt = Number.NEGATIVE_INFINITY;
+    this.#refused = 0;
   }
 }
 

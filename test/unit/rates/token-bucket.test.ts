@@ -57,6 +57,24 @@ describe("frames of one socket", () => {
     for (let n = 0; n < 10; n++) expect(once(START + n * (TIMING.flood - 1))).not.toContain("flood");
   });
 
+  test("[LM2] a clock that is set back by less than the bucket takes to fill gives nothing", () => {
+    const bucket = fullBucket();
+    for (let n = 0; n < BURST; n++) bucket.take(START);
+    expect(bucket.take(START - (BURST / PER_SECOND) * 1_000).kind).toBe("excess");
+    expect(bucket.take(START).kind).toBe("excess");
+  });
+
+  test("[LM2] after a clock was set back by hours a sender has its rate, and floods if it sends too much", () => {
+    const bucket = fullBucket();
+    for (let n = 0; n < BURST + 50; n++) bucket.take(START);
+    const now = START - 3_600_000;
+    expect(new Set(send(bucket, now, 1_000 / PER_SECOND, 60_000).kinds)).toEqual(new Set(["pass"]));
+    send(bucket, now + 60_000, 0.5, 50);
+    const { kinds, took } = send(bucket, now + 60_050, 500 / PER_SECOND, 60_000);
+    expect(kinds.at(-1)).toBe("flood");
+    expect(took).toBeLessThanOrEqual(TIMING.flood + 100);
+  });
+
   test("[LM2] in no time span more passes than the burst and the rate allow", () => {
     const gaps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { maxLength: 400 });
     fc.assert(
