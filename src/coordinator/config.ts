@@ -104,6 +104,14 @@ const decimals = z
   .regex(/^([0-9]|[1-6][0-9]|7[0-7])$/, "must be a whole number from 0 to 77")
   .transform(Number);
 
+const NO_HOST = "must be a host, without scheme or path";
+
+/** A host as a URL has it: in lower case, without the port of its scheme. Workers sign it in this form [WS2]. */
+function asHost(text: string): string {
+  const { hostname, host } = new URL(`https://${text}`);
+  return isLoopback(hostname) ? new URL(`http://${text}`).host : host;
+}
+
 const Variables = z.object({
   INSTANCE: z.enum(["evm", "svm"]),
   TESTNET_MODE: flag,
@@ -112,7 +120,9 @@ const Variables = z.object({
   RATE_LIMITS: z.enum(["on", "off"]).optional(),
   PUBLIC_HOST: z
     .string()
-    .regex(/^[^\s/]+$/, "must be a host, without scheme or path")
+    .regex(/^[^\s/@?#\\]+$/, NO_HOST)
+    .refine((host) => URL.canParse(`https://${host}`), NO_HOST)
+    .transform(asHost)
     .optional(),
   TRUSTED_IP_HEADER: z
     .string()

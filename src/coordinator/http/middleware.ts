@@ -56,9 +56,10 @@ export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
 };
 
-/** False for a `Host` that is no host name, and for one that is too long for a host name. Cloudflare refuses both; a bare workerd accepts both. */
+/** False for a `Host` that is no host name in ASCII, and for one that is too long for a host name. Cloudflare refuses them; a bare workerd accepts them. */
 function isValidHost({ url, headers }: Request): boolean {
-  return URL.canParse(url) && (headers.get("Host")?.length ?? 0) <= LIMITS.hostChars;
+  const host = headers.get("Host") ?? "";
+  return URL.canParse(url) && host.length <= LIMITS.hostChars && /^[\x21-\x7e]*$/.test(host);
 }
 
 /**

@@ -81,12 +81,18 @@ export async function job(c: AppContext): Promise<Response> {
   return c.body(text);
 }
 
-/** Sets the response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
-export function setSettlement(c: AppContext, settlement: string | null): void {
-  if (settlement === null) return;
+/** The response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
+export function settlementHeaders(settlement: string): [name: string, value: string][] {
   const value = toBase64(utf8ToBytes(settlement));
-  c.header("PAYMENT-RESPONSE", value);
-  c.header("X-PAYMENT-RESPONSE", value);
+  return [
+    ["PAYMENT-RESPONSE", value],
+    ["X-PAYMENT-RESPONSE", value],
+  ];
+}
+
+/** Sets these headers, if the payment is settled. */
+export function setSettlement(c: AppContext, settlement: string | null): void {
+  if (settlement !== null) for (const [name, value] of settlementHeaders(settlement)) c.header(name, value);
 }
 
 /**
@@ -130,6 +136,8 @@ export async function cancel(c: AppContext): Promise<Response> {
   const row = cancelled.job === null ? await findJob(c.env.DB, id) : null;
   const json = cancelled.job ?? (row === null ? null : jobJson(row));
   if (json === null) return refuse(c, "Job not found");
+  // Whoever cancels a paid job learns at once that its money is a credit now. If the hub has gone meanwhile, the next poll says it.
+  if (!c.get("settings").testnetMode) setSettlement(c, await askHub(c.env, (hub) => hub.settlement(id)).catch(() => null));
   c.header("Content-Type", "application/json");
   return c.body(json);
 }

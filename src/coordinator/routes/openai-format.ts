@@ -10,12 +10,27 @@ export type OpenAiApi = "chat" | "completions";
 /** A request of OpenAI's API, read. `payload` is that of the LLM_INFER; `user` is null if the request names none. */
 type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
-/** The members that are read here and do not go to the worker. */
-const READ = [...UNSUPPORTED_MEMBERS, "user", "stream", "stream_options", "max_completion_tokens", "tool_choice", "function_call", "messages", "prompt"];
+/** The members that are read here and do not go to the worker, and those of our own commit, whose names it must not see [WS8]. */
+const READ = [
+  ...UNSUPPORTED_MEMBERS,
+  "privacy_class",
+  "user_id",
+  "user",
+  "stream",
+  "stream_options",
+  "max_completion_tokens",
+  "tool_choice",
+  "function_call",
+  "messages",
+  "prompt",
+];
 
 /** Reads a request. An error is a sentence that names the wrong member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
   if (!isJsonObject(body)) return { ok: false, reason: "the body must be a JSON object" };
+  // Ignored, it would show a prompt that was meant for paired workers to any worker.
+  if (body.privacy_class != null && body.privacy_class !== "PUBLIC")
+    return { ok: false, reason: "privacy_class must be PUBLIC here: commit a PRIVATE job to /v1/jobs/commit" };
   const parsed = api === "chat" ? readChatRequest(body) : readCompletionRequest(body);
   if (!parsed.ok) return { ok: false, reason: describeIssues(parsed.reason, body) };
   const { request, text } = parsed.value;
@@ -85,10 +100,11 @@ export function failureOf({ job }: Ended): OpenAiError | null {
   return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${typeof message === "string" ? ` (the worker said: ${message})` : ""}`);
 }
 
-/** The text of a completed job. A result of another form is its JSON text, so that nothing is lost. */
+/** The text of a completed job, in `output` or `text` [RC6]. A result of another form is its JSON text, so that nothing is lost. */
 export function textOf({ job }: Ended): string {
-  const { output } = isJsonObject(job.result) ? job.result : {};
-  return typeof output === "string" ? output : JSON.stringify(job.result);
+  const { output, text } = isJsonObject(job.result) ? job.result : {};
+  const said = output === undefined ? text : output;
+  return typeof said === "string" ? said : JSON.stringify(job.result);
 }
 
 /** The body of an answer that is not streamed. */

@@ -11,7 +11,7 @@ import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 import { idempotencyKey, payloadForWorker, place, type ValidCommit } from "./commit.ts";
-import { eventsOf, findJobText } from "./job.ts";
+import { eventsOf, findJobText, settlementHeaders } from "./job.ts";
 import { answerOf, chunkOf, type Ended, failureOf, type Head, lastChunks, openAiError, textOf, type OpenAiApi, readOpenAi } from "./openai-format.ts";
 
 /** The job is there, but the hub does not answer. */
@@ -110,9 +110,16 @@ async function waited(c: AppContext, head: Head, headers: Headers, leave: () => 
   signal.addEventListener("abort", leave, { once: true });
   const ended = await endOf(c, head.jobId, signal);
   signal.removeEventListener("abort", leave);
+  if (c.get("hasPaid") === true) await tellMoney(c, head.jobId, headers);
   const failure = ended === null ? openAiError(503, "overloaded", UNREAD) : failureOf(ended);
   if (ended !== null && failure === null) return new Response(JSON.stringify(answerOf(head, ended)), { status: 200, headers });
   return new Response(JSON.stringify({ error: failure?.error }), { status: failure?.status ?? 503, headers });
+}
+
+/** Says what became of the payment by now: it may be settled since the commit, and a credit since the job has failed [PY4, PY9]. */
+async function tellMoney(c: AppContext, jobId: string, headers: Headers): Promise<void> {
+  const settlement = await askHub(c.env, (hub) => hub.settlement(jobId)).catch(unread(c, jobId));
+  if (settlement !== null) for (const [name, value] of settlementHeaders(settlement)) headers.set(name, value);
 }
 
 async function endOf(c: AppContext, jobId: string, signal: AbortSignal): Promise<Ended | null> {
@@ -170,7 +177,7 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
         const text = failure === null ? textOf(event.ended) : "";
         if (failure !== null) yield data({ error: failure.error });
         else if (!text.startsWith(sent)) {
-          const message = `another worker finished the answer, and its text is another one; all of it is at /v1/jobs/${head.jobId}`;
+          const message = `the answer ended with another text than the one that was streamed; all of it is at /v1/jobs/${head.jobId}`;
           yield data({ error: openAiError(503, "stream_reset", message).error });
         } else {
           if (text.length > sent.length || isFirst) yield chunk(text.slice(sent.length));

@@ -4,7 +4,7 @@ import { signText } from "../../../src/receipt/index.ts";
 import { TestHub, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 
-withSettings({ WORKER_AUTH: "required", PUBLIC_HOST: "compute.example" });
+withSettings({ WORKER_AUTH: "required", PUBLIC_HOST: "Compute.Example:443" });
 
 async function refused(worker: TestWorker, fields: Record<string, unknown>): Promise<unknown> {
   worker.send(worker.registration(fields));
@@ -26,7 +26,7 @@ describe("WORKER_AUTH=required", () => {
     expect((await (await hub.connect()).register({ signed: true })).authenticated).toBe(true);
   });
 
-  test("[WS2] the challenge has PUBLIC_HOST, whatever host the worker connected to", async () => {
+  test("[WS2] the challenge has PUBLIC_HOST as a URL has it, whatever host the worker connected to", async () => {
     const hub = new TestHub();
     expect((await hub.connect(undefined, "http://other.test:8080/")).challenge.host).toBe("compute.example");
   });

@@ -85,6 +85,51 @@ describe("the user of a request that names none", () => {
   });
 });
 
+describe("members that have another meaning here", () => {
+  test("[WS8, JB12] a PRIVATE prompt is refused, because any worker could get it here", async () => {
+    for (const path of [CHAT, "/v1/completions"]) {
+      const answer = await post(path, { ...BODY, prompt: "a secret question", privacy_class: "PRIVATE" });
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("privacy_class must be PUBLIC here")]);
+    }
+  });
+
+  test("[WS8, RC6] the worker sees no user_id, and may answer with `text`", async () => {
+    const worker = await FakeWorker.connect();
+    const asked = ask({ ...BODY, privacy_class: "PUBLIC", user_id: "someone", seed: 1 });
+    const { payload } = await worker.complete({ text: "an answer" });
+    expect(payload).toEqual({ job_type: "LLM_INFER", model: "auto", prompt: "a secret question", messages: BODY.messages, seed: 1 });
+    expect(await (await asked).json()).toMatchObject({ choices: [{ message: { content: "an answer" } }] });
+  });
+});
+
+describe("what became of a payment", () => {
+  const moneyIn = (answer: Response): unknown => JSON.parse(atob(answer.headers.get("payment-response") ?? expect.unreachable(`none: ${answer.status}`)));
+  const CREDIT = { extensions: { credit: { amount: "10000", balance: "10000" } } };
+
+  test("[PY9] a job that failed after it was paid tells its credit with the answer", async () => {
+    const worker = await FakeWorker.connect();
+    const asked = ask(BODY, payment().headers, PAID);
+    const { job_id, attempt } = await worker.next("job_assign");
+    worker.send({ type: "job_reject", job_id, attempt, reason: "context_length_exceeded" });
+    const answer = await asked;
+    expect(answer.status).toBe(400);
+    expect(moneyIn(answer)).toMatchObject(CREDIT);
+    await worker.close();
+  });
+
+  test("[JB13, PY9] a paid job that is cancelled tells its credit with the answer", async () => {
+    const worker = await FakeWorker.connect();
+    const body = { job_type: "LLM_INFER", user_id: "u", payload: { prompt: "x" } };
+    const committed = await post("/v1/jobs/commit/fast", body, payment().headers, PAID);
+    const { job_id: id } = await worker.next("job_assign");
+    const headers = { "x-cancel-token": committed.headers.get("x-cancel-token") ?? "" };
+    const answer = await rest(`/v1/jobs/${String(id)}`, { method: "DELETE", headers }, PAID);
+    expect(await answer.clone().json()).toMatchObject({ status: "failed", result: { error: "cancelled" } });
+    expect(moneyIn(answer)).toMatchObject(CREDIT);
+    await worker.close();
+  });
+});
+
 /** The real hub, whose methods of these names are replaced. `real` calls the replaced method. */
 function changedHub(methods: readonly string[], instead: (real: (...args: unknown[]) => unknown, args: unknown[]) => unknown): Overrides {
   const getByName = (name: string): unknown =>
