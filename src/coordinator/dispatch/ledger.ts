@@ -264,11 +264,15 @@ export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key"
   return balanceOf(ledger, payment) >= BigInt(payment.amount);
 }
 
-/** True if one more job that streamed text may give its amount back to this payer today [PY9]. */
+/**
+ * True if one more job that streamed text may give its amount back to this payer today [PY9]. The same payment may pay again and again, and is noted once: it
+ * gives back once a day.
+ */
 export function mayGiveBack(ledger: Ledger, payment: Payment, now: number): boolean {
   let own = 0;
   for (const [key, { payer, at }] of ledger.streamed) {
     if (at <= now - TIMING.day) ledger.streamed.delete(key);
+    else if (key === payment.key) return false;
     else if (payer === ownerOf(payment)) own++;
   }
   return own < LIMITS.streamedCreditsPerPayer;

@@ -13,6 +13,17 @@ const BUSY: Settlement = { kind: "not_asked" };
 const fails = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "failed", connId, jobId, attempt: 1, retryable: false });
 const completes = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "complete", connId, jobId, attempt: undefined, verdict: "valid" });
 
+/** Payment `key` pays for job `id`, of which `w` sends text until its total time is over. */
+function streamToDeadline(desk: Desk, key: string, id: string): void {
+  desk.pay(key, id, { amount: "1000000" });
+  if (desk.money(key) === "settling") desk.settled(key);
+  for (let n = 0; n < 10; n++) {
+    desk.tell({ type: "progress", connId: desk.state.workers.get("w")?.connId ?? "", jobId: id, attempt: 1 });
+    desk.pass(20_000);
+  }
+  expect(desk.where(id)).toBe("failed deadline_exceeded");
+}
+
 /** A desk where `w` is kept for the paid job `j`, and payment `k` is being settled. */
 function settling(): Desk {
   const desk = new Desk();
@@ -838,16 +849,7 @@ describe("credit", () => {
   test("[PY9] of jobs that reached their deadline after they streamed text, three a day give their amount back; then the payment is spent", () => {
     const desk = new Desk();
     desk.register("w");
-    const stream = (name: string): void => {
-      desk.pay(name, `${name}-job`, { amount: "1000000" });
-      if (desk.money(name) === "settling") desk.settled(name);
-      // Progress goes on until the total time is over.
-      for (let n = 0; n < 10; n++) {
-        desk.tell({ type: "progress", connId: desk.state.workers.get("w")?.connId ?? "", jobId: `${name}-job`, attempt: 1 });
-        desk.pass(20_000);
-      }
-      expect(desk.where(`${name}-job`)).toBe("failed deadline_exceeded");
-    };
+    const stream = (name: string): void => streamToDeadline(desk, name, `${name}-job`);
     for (const name of ["a", "b", "c"]) {
       stream(name);
       expect(desk.balance()).toBe(1_000_000);
@@ -860,6 +862,17 @@ describe("credit", () => {
     desk.pass(TIMING.day);
     stream("f");
     expect(desk.balance()).toBe(1_000_000);
+  });
+
+  test("[PY9] one payment that is sent again gives its amount back once a day, however often its jobs stream text until their deadline", () => {
+    const desk = new Desk();
+    desk.register("w");
+    streamToDeadline(desk, "k", "first");
+    expect([desk.balance(), desk.money("k")]).toEqual([1_000_000, "credit"]);
+    desk.forget(["w"]);
+    streamToDeadline(desk, "k", "second");
+    expect([desk.balance(), desk.money("k")]).toEqual([0, "spent by balance"]);
+    expect(words(desk.reserve("k", "third", { amount: "1000000" }))).toBe("known second");
   });
 
   test("[JB5] a paid job that finds no worker fails with worker_unavailable, a job without a payment with no_eligible_worker", () => {
