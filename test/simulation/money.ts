@@ -242,7 +242,7 @@ export class Money {
     if (event.type === "progress") this.#streamed.add(event.jobId);
     if (event.type !== "cancel") return;
     const { phase } = state.jobs.get(event.jobId) ?? {};
-    const lease = phase?.kind === "leased" || phase?.kind === "orphaned" ? phase.lease : undefined;
+    const lease = phase?.kind === "leased" ? phase.lease : undefined;
     // A worker that never acknowledges begins with its job at once.
     if (lease !== undefined && (lease.acked || lease.begun === true)) this.#begunJobs.add(event.jobId);
     else this.#begunJobs.delete(event.jobId);

@@ -85,13 +85,14 @@ export function closeWithoutJob(state: DispatchState, ctx: ReduceContext): void 
 }
 
 /**
- * Decides whether a job that has ended was worth its money: it completed, was cancelled while its worker was at it [JB13], or streamed text too often [PY9]. If
- * it gives its money back although it streamed text, that is noted with its payment.
+ * Decides whether a job that has ended was worth its money: it completed, was cancelled while a connected worker was at it [JB13], or streamed text too often
+ * [PY9]. If it gives its money back although it streamed text, that is noted with its payment.
  */
 function judgeSpent(state: DispatchState, job: LiveJob, payment: Payment, outcome: Outcome, ctx: ReduceContext): boolean {
   if (outcome.status === "completed") return true;
   if (outcome.cause === "cancelled") {
-    const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ? job.phase.lease : undefined;
+    // A worker that is gone within its grace time counts as lost.
+    const lease = job.phase.kind === "leased" ? job.phase.lease : undefined;
     return lease !== undefined && (lease.acked || lease.begun === true);
   }
   const isPaid = payment.phase.kind === "settled" || payment.phase.kind === "covered";

@@ -32,10 +32,15 @@ function settling(): Desk {
   return desk;
 }
 
-/** The worker acknowledges `j`, and then its connection and its grace time are over. */
-function loseAfterAck(desk: Desk): void {
+/** The worker acknowledges `j`, and then its connection is gone. */
+function dropAfterAck(desk: Desk): void {
   desk.tell({ type: "ack", connId: "w#1", jobId: "j", attempt: 1 });
   desk.tell({ type: "disconnect", connId: "w#1" });
+}
+
+/** The same, and its grace time is over. */
+function loseAfterAck(desk: Desk): void {
+  dropAfterAck(desk);
   desk.pass(TIMING.grace);
 }
 
@@ -891,6 +896,7 @@ describe("credit", () => {
     ["after its worker acknowledged it", true, "spent", (desk: Desk) => desk.tell({ type: "ack", connId: "w#1", jobId: "j", attempt: 1 })],
     ["of a worker that never acknowledges", false, "spent", () => {}],
     ["after the worker that had acknowledged it was lost", true, "credit", loseAfterAck],
+    ["while the worker that had acknowledged it has no socket", true, "credit", dropAfterAck],
   ] as const)("[JB13] cancelled %s", (_, acks, money, act) => {
     const desk = new Desk();
     desk.register("w", { acks });
