@@ -345,7 +345,7 @@ export class Hub {
     checks.after(state, event, reduced, now);
     world.contexts.after(state, reduced);
     world.models.after(state, event, reduced, now);
-    world.payloads.after(reduced);
+    world.payloads.after(state, event, reduced);
     world.market.after(state, event, reduced, now);
     world.money.after(state, event, reduced, now);
     if (this.#flushing) return answer;

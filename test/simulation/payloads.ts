@@ -4,7 +4,7 @@ import type { World } from "./world.ts";
 
 /**
  * LM3: the payload of a job that ended is kept if a worker started it, and erased if none did. Whether one did is written down here by the frames: an
- * acknowledgement, progress, or an assignment to a worker that never acknowledges. It is durable when the turn is.
+ * acknowledgement, progress, a list that gives a worker its job back, or an assignment to a worker that never acknowledges. It is durable when the turn is.
  */
 export class Payloads {
   readonly #world: World;
@@ -21,7 +21,13 @@ export class Payloads {
     if (phase?.kind === "leased" && phase.connId === event.connId && phase.lease.attempt === event.attempt) this.#started.add(event.jobId);
   }
 
-  after({ rows, sends }: Reduced): void {
+  after(state: DispatchState, event: DispatchEvent, { rows, sends }: Reduced): void {
+    const resumed = (event.type === "register" ? event.resume : undefined) ?? [];
+    for (const { jobId, attempt } of resumed) {
+      const phase = state.jobs.get(jobId)?.phase;
+      const isBack = phase?.kind === "leased" && event.type === "register" && phase.connId === event.connId && phase.lease.attempt === attempt;
+      if (isBack && !sends.some((send) => send.type === "assign" && send.jobId === jobId)) this.#started.add(jobId);
+    }
     for (const send of sends) {
       if (send.type === "assign" && this.#world.hub.sockets.get(send.connId)?.attachment?.acks === false) this.#started.add(send.jobId);
     }

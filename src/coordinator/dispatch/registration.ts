@@ -111,7 +111,10 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   const executeDue = job.phase.kind === "orphaned" ? Math.max(job.phase.executeDue, ctx.now + TIMING.ack) : ctx.now + executionTime(job);
   // A job on the list has reached the worker; without a list the assignment may have been lost.
   const started = listed && !lease.acked;
-  if (started) lease.acked = true;
+  if (started) {
+    lease.acked = true;
+    job.started = true;
+  }
   const ackDue = worker.acks && !lease.acked ? ctx.now + TIMING.ack : null;
   job.phase = { kind: "leased", lease, connId: worker.connId, ackDue, executeDue };
   state.leases.set(worker.key, job.id);

@@ -757,6 +757,15 @@ describe("credit", () => {
     expect(desk.money("k")).toBe("credit");
   });
 
+  test("[JB13, WS10] a job that its worker lists when it reconnects is started, so whoever leaves does not cancel it", () => {
+    const desk = settling();
+    desk.settled("k");
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    desk.register("w", { resume: [{ jobId: "j", attempt: 1 }] });
+    desk.tell({ type: "cancel", jobId: "j", unlessStarted: true });
+    expect([desk.where("j"), desk.money("k")]).toEqual(["running w 1", "settled"]);
+  });
+
   test("[JB13] whoever leaves cancels only what nobody has started", () => {
     const desk = settling();
     desk.settled("k");
