@@ -171,5 +171,6 @@ export type ReduceContext = ReduceInput &
 export function save(job: LiveJob, ctx: ReduceContext): void {
   job.rev++;
   if (job.phase.kind === "leased") job.savedExecuteDue = job.phase.executeDue;
+  job.graceSaved = job.phase.kind === "orphaned";
   ctx.rows.push({ type: "save", jobId: job.id });
 }

@@ -201,6 +201,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     totalDue: facts.createdAt + TIMING.total,
     windowDue: facts.createdAt + TIMING.claimWindow,
     savedExecuteDue: 0,
+    graceSaved: false,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
   if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) {
@@ -241,7 +242,11 @@ function failUnpayable(state: DispatchState, ctx: ReduceContext): void {
 /** Handles the end of a restart: a job that is still without a socket has lost its worker. */
 function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
   // The end of their grace time must survive the next loss of memory too. Nothing else has changed, so the revision stays.
-  for (const job of state.jobs.values()) if (job.phase.kind === "orphaned") ctx.rows.push({ type: "save", jobId: job.id });
+  for (const job of state.jobs.values()) {
+    if (job.phase.kind !== "orphaned") continue;
+    job.graceSaved = true;
+    ctx.rows.push({ type: "save", jobId: job.id });
+  }
   // A sweep may have woken the hub. When it was due is forgotten, so it is due now.
   if (state.workers.size > 0) state.sweepDue = ctx.now;
   for (const model of state.models.socketsRestored(ctx.now)) ctx.rows.push({ type: "model", ...model });

@@ -120,5 +120,6 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   state.leases.set(worker.key, job.id);
   worker.jobId = job.id;
   setTimer(state, job);
-  if (waited || started) save(job, ctx);
+  // A grace time that stays in the row would be over when the hub dies, and its worker lost at once.
+  if (waited || started || job.graceSaved) save(job, ctx);
 }

@@ -133,6 +133,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       seq: state.nextSeq++,
       windowDue: claimDue,
       savedExecuteDue: snapshot.phase.kind === "leased" ? snapshot.phase.executeDue : 0,
+      graceSaved: snapshot.phase.kind === "leased" && snapshot.phase.graceDue !== undefined,
       phase: { kind: "waiting", claimDue },
     };
     addJob(state, job);

@@ -98,6 +98,8 @@ export type LiveJob = JobFacts & {
   phase: Phase;
   /** The end of the execution time that was saved last, ms since the epoch. Not every renewal is saved. */
   savedExecuteDue: number;
+  /** True if the saved row has the end of a grace time [JB4]. */
+  graceSaved: boolean;
 };
 
 /** A registered worker with a live socket. */

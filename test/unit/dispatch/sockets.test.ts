@@ -188,6 +188,22 @@ describe("the hub's memory is lost [JB9]", () => {
     expect(desk.where("j")).toBe("pending");
   });
 
+  test("[JB4] a worker that has its job back has a whole grace time when the hub dies later: the end of the old one is not saved any more", () => {
+    const desk = new Desk();
+    const saved = { type: "save", jobId: "j" };
+    desk.register("w");
+    desk.submit("j", { jobType: "LLM_INFER" });
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
+    expect(desk.tell({ type: "disconnect", connId: "w#1" }).rows).toContainEqual(saved);
+    expect(desk.register("w", { resume: [J1] }).rows).toContainEqual(saved);
+    // A hub that sleeps beside an open socket has nothing to write when it wakes up.
+    desk.forget();
+    expect(desk.register("w").rows).not.toContainEqual(saved);
+    desk.forget();
+    expect(desk.tell({ type: "sockets_restored" }).rows).toContainEqual(saved);
+    expect(desk.register("w", { resume: [J1] }).rows).toContainEqual(saved);
+  });
+
   test("[JB4] a lease without a socket and without a saved grace time ends soon after its execution time, however often the hub sleeps", () => {
     const desk = new Desk();
     desk.register("w");
