@@ -37,10 +37,17 @@ export function isPaid(state: DispatchState, job: LiveJob): boolean {
   return kind === "settled" || kind === "covered";
 }
 
-/** Starts to settle a payment: by the request that brought it, or by the hub, which does so as soon as fewer of its settlements are under way [PY7]. */
+/**
+ * Starts to settle a payment: by the request that brought it, or by the hub, which does so as soon as fewer of its settlements are under way [PY7]. If its job
+ * has ended and the chain is read, it waits until it has expired: another call tells nothing that the chain does not, and could move money for nothing [PY8].
+ */
 export function startSettling(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   const { inFlight, entrusted, settleQueue, timers } = state.ledger;
-  const { key } = payment;
+  const { key, expiresAt } = payment;
+  if (state.settings.chain && ctx.now < expiresAt && !state.jobs.has(payment.jobId)) {
+    timers.add(key, expiresAt, 0);
+    return;
+  }
   if (ctx.entrusts === key) entrusted.add(key);
   else if (inFlight.size >= state.settings.settlements) {
     settleQueue.add(key);

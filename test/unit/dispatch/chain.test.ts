@@ -99,6 +99,38 @@ describe("the chain's word about a payment in doubt", () => {
     expect([desk.where("j"), desk.money("k")]).toEqual(["failed payment_failed", money]);
   });
 
+  test("[PY8] after its job has ended, a payment in doubt is not settled again before it expires: the chain decides, and nobody needs the money", () => {
+    const desk = doubtful();
+    const end = desk.rows.get("k")?.expiresAt ?? 0;
+    desk.tell({ type: "cancel", jobId: "j" });
+    expect(words(desk.pass(100_000))).toBe("");
+    desk.forget(["w"]);
+    expect(words(desk.pass(end - 1 - desk.now))).toBe("");
+    expect(words(desk.pass(1))).toBe("settle k");
+    desk.settled("k", LOST);
+    expect(desk.money("k")).toBe("unresolved expired");
+  });
+
+  test("[PY8] without the chain it is, because nobody else can say what became of it", () => {
+    const desk = doubtful(false);
+    desk.tell({ type: "cancel", jobId: "j" });
+    expect(words(desk.pass(TIMING.settleRetry))).toBe("settle k");
+  });
+
+  test("[PY8] nor does one that has waited for its turn to be settled, if its job has ended meanwhile", () => {
+    const desk = new Desk({ chain: true, settlements: 1 });
+    desk.register("w");
+    desk.register("v");
+    desk.pay("k", "j");
+    desk.settled("k", LOST);
+    desk.pay("l", "other", { payer: "quin" });
+    desk.pass(TIMING.settleRetry);
+    expect([...desk.state.ledger.settleQueue]).toEqual(["k"]);
+    desk.tell({ type: "cancel", jobId: "j" });
+    expect(words(desk.settled("l"))).toBe("assign other 1 to w#1");
+    expect([desk.money("k"), desk.state.ledger.settleQueue.size]).toEqual(["unknown", 0]);
+  });
+
   test("[PY8] a settle call that is under way changes nothing any more, and its place is free for the next", () => {
     for (const finding of [MOVED, CANCELLED]) {
       const desk = new Desk({ chain: true, settlements: 1 });
