@@ -453,23 +453,25 @@ export class Money {
 
   // --- after every commit ---
 
-  /** The memory is gone, and with it the answers of the calls under way: whatever was to be settled is in doubt. */
+  /** The memory is gone. */
   forgotten(): void {
     this.#claims.clear();
     this.#steps.clear();
-    for (const row of this.#rows()) {
-      const { key, phase } = row;
-      this.#steps.set(key, this.#world.core.stepOf(row));
-      if (phase.kind !== "settling") continue;
+    for (const row of this.#rows()) this.#steps.set(row.key, this.#world.core.stepOf(row));
+  }
+
+  /**
+   * With the memory went the answers of the hub's own calls, so what it was settling is in doubt; a request tells its answer to this memory too, if its time is
+   * not over. A worker that was claimed is released: its job has until now, and one more claim window.
+   */
+  booted(now: number): void {
+    for (const { key, phase } of this.#rows()) {
+      if (phase.kind !== "settling" || (phase.by === "request" && phase.until > now)) continue;
       this.#moves(key, "unknown");
       this.#doubted.add(key);
       this.#lost.add(key);
       this.#since.delete(key);
     }
-  }
-
-  /** A worker that was claimed when the memory went is released: its job has until now, and one more claim window. */
-  booted(now: number): void {
     for (const since of this.#since.values()) if (since.kind === "held") since.at = Math.max(since.at, now - TIMING.claimWindow);
   }
 

@@ -29,8 +29,8 @@ export type PaymentPhase =
   | { kind: "reserved"; until: number }
   /** `retryDue`: the facilitator did not accept the request, so no worker is claimed for the job before then. */
   | { kind: "held"; retryDue?: number }
-  /** `until`: if nobody has reported the outcome of the settle call by then, it counts as lost. */
-  | { kind: "settling"; until: number }
+  /** `until`: if nobody has reported the outcome of the settle call by then, it counts as lost. `by` is left out if the hub makes it. */
+  | { kind: "settling"; until: number; by?: "request" }
   | { kind: "unknown"; retryDue: number }
   /** `retryDue`: when the facilitator is asked again; null when it is not asked any more. */
   | { kind: "unresolved"; reason: Unresolved; retryDue: number | null; assumedAt?: number }

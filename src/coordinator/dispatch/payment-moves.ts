@@ -57,7 +57,7 @@ export function startSettling(state: DispatchState, payment: Payment, ctx: Reduc
     inFlight.add(key);
     ctx.settles.push(key);
   }
-  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport }, ctx);
+  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport, ...(ctx.entrusts === key && { by: "request" }) }, ctx);
   const job = state.jobs.get(payment.jobId);
   if (job?.phase.kind !== "settling" || job.phase.claimed === null) return;
   job.phase.releaseDue = ctx.now + TIMING.hold;

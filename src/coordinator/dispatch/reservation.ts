@@ -97,11 +97,18 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
   return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, ctx);
 }
 
-/** Rebuilds the ledger from its saved rows. A settle call that was under way when the memory was lost has an unknown outcome. */
+/**
+ * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome. One of a request goes on:
+ * the request tells its outcome, or it counts as lost at its time.
+ */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
   for (const row of saved) {
     const payment: Payment = { ...row };
-    if (payment.phase.kind === "settling") {
+    if (payment.phase.kind === "settling" && payment.phase.by === "request" && payment.phase.until > now) {
+      state.ledger.entrusted.add(payment.key);
+      // If the clock was set back since, its time could be hours away.
+      payment.phase = { ...payment.phase, until: Math.min(payment.phase.until, now + TIMING.settleReport) };
+    } else if (payment.phase.kind === "settling") {
       checkMove(payment.key, stepOf(payment), "unknown");
       payment.phase = { kind: "unknown", retryDue: now };
       payment.doubts++;

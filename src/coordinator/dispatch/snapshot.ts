@@ -145,10 +145,10 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
       state.leases.set(lease.key, job.id);
       if (lease.network !== undefined) beginWork(state, lease.network, lease.key, now);
     } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
-      // The claimed worker is free again, and the facilitator is asked what became of the payment.
+      // The claimed worker is free again. The request tells what became of the payment, or the facilitator is asked.
       job.phase = { kind: "settling", claimed: null, releaseDue: now };
       const payment = state.ledger.payments.get(job.payment ?? "");
-      if (payment !== undefined) keepUntilKnown(state, job, payment);
+      if (payment !== undefined && payment.doubts > 0) keepUntilKnown(state, job, payment);
     } else enqueue(state, job);
     setTimer(state, job);
   }

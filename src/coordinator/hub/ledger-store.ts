@@ -14,8 +14,8 @@ export type PaymentTexts = { payload?: string; requirements?: string; response?:
 const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
   z.object({ kind: z.literal("held"), retryDue: z.number().exactOptional() }),
-  // An earlier hub did not save `until`.
-  z.object({ kind: z.literal("settling"), until: z.number().default(0) }),
+  // An earlier hub saved neither `until` nor `by`.
+  z.object({ kind: z.literal("settling"), until: z.number().default(0), by: z.literal("request").exactOptional() }),
   z.object({ kind: z.literal("unknown"), retryDue: z.number() }),
   z.object({
     kind: z.literal("unresolved"),

@@ -83,6 +83,23 @@ describe("the operator's copy of the ledger", () => {
     expect(performance.now() - asleep).toBeLessThan(SETTLE_TIMEOUT);
   });
 
+  test("[PY8] a hub that sleeps while the request settles takes its refusal: no job, no doubt, no call of its own", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    listen();
+    const called = vi.spyOn(globalThis, "fetch");
+    await hub.worker();
+    const [payment, input] = [paymentInput(), { ...commitInput(), settles: true }];
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    await hub.evict();
+    await hub.pass(12_000);
+    const refused = { kind: "refused", reason: "insufficient_funds", response: '{"success":false}' } as const;
+    expect(await hub.stub.settled(input, payment.key, refused)).toMatchObject({ ok: false, reason: "payment_failed" });
+    expect(await hub.sql("SELECT kind, doubts, phase ->> '$.reason' AS reason FROM payments")).toEqual([{ kind: "void", doubts: 0, reason: "refused" }]);
+    expect(called).not.toHaveBeenCalled();
+  });
+
   test("[API5] the idempotency key is kept with its job, while its settlement is still under way", async () => {
     const hub = new TestHub();
     listen();

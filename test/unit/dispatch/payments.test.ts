@@ -421,6 +421,39 @@ describe("settle between claim and assignment", () => {
     expect([desk.where("j"), desk.rows.get("k")?.phase]).toEqual(["assigned w 1", { kind: "settled", transaction: "late" }]);
   });
 
+  test.each([
+    [REFUSED, "failed payment_failed", "void refused"],
+    [USED, "failed payment_failed", "unresolved already_used"],
+    [{ kind: "settled", transaction: "tx" }, "assigned w 1", "settled"],
+    [BUSY, "settling", "held"],
+  ] as const)("[PY8] a hub that loses its memory meanwhile takes the answer of the request, %o, and makes no call before", (settlement, where, money) => {
+    const desk = entrusted();
+    desk.settings.settlements = 1;
+    desk.pass(TIMING.settleReport - 1);
+    desk.forget(["w"]);
+    expect(words(desk.pass(0))).toBe("");
+    expect([desk.where("j"), desk.money("k")]).toEqual(["settling", "settling"]);
+    desk.settled("k", settlement);
+    expect([desk.where("j"), desk.money("k"), desk.rows.get("k")?.doubts]).toEqual([where, money, 0]);
+  });
+
+  test.each([0, 1])("[PY8] a request that has told nothing after 25 s leaves a doubt, also if the hub has lost its memory %i ms before", (before) => {
+    const desk = entrusted();
+    desk.settings.settlements = 1;
+    desk.pass(TIMING.settleReport - before);
+    desk.forget(["w"]);
+    desk.pass(before);
+    expect([desk.where("j"), desk.money("k"), desk.state.ledger.payments.get("k")?.lostAnswer]).toEqual(["settling", "unknown", true]);
+    expect(words(desk.pass(TIMING.settleRetry))).toBe("settle k");
+  });
+
+  test("[JB4] whether the hub has lost its memory meanwhile: a job whose outcome was never in doubt has its 180 s in all", () => {
+    const desk = entrusted();
+    desk.forget(["w"]);
+    desk.settled("k");
+    expect(desk.state.jobs.get("j")?.totalDue).toBe(desk.now + TIMING.total);
+  });
+
   test("[PY8] a late answer names the transaction of a settlement that was assumed, and of one that is spent", () => {
     const desk = entrusted();
     const late = (transaction: string) =>
