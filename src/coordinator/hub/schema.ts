@@ -78,6 +78,11 @@ CREATE INDEX IF NOT EXISTS payments_unresolved ON payments (updated_at) WHERE ki
 `,
   "ALTER TABLE payments ADD COLUMN block INTEGER",
   "CREATE INDEX IF NOT EXISTS keys_signed ON keys (last_seen) WHERE has_completed = 0 AND authenticated_at IS NOT NULL",
+  `
+CREATE INDEX IF NOT EXISTS payments_live ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved');
+CREATE INDEX IF NOT EXISTS payments_credit ON payments (payer) WHERE credit IS NOT NULL;
+CREATE INDEX IF NOT EXISTS payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
+`,
 ];
 
 /** Takes the steps that this hub has not taken yet. Call it in a transaction. */
