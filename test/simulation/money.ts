@@ -73,7 +73,8 @@ const LATE = 3_000;
  * - M12 every move of a payment is legal
  * - M13 per payer and asset: what was settled is what was spent, and what is in balances; a balance never pays for more than a job's price
  * - M14 the operator decides about a payment that is unresolved, and about no other
- * - M15 the chain decides about a payment in doubt, and about no other; where it can be read, no settlement is assumed
+ * - M15 the chain decides about a payment in doubt, and about no other; where it can be read, no settlement is assumed, and none is tried again for a job
+ *   that has ended, before its payment has expired
  */
 export class Money {
   readonly #world: World;
@@ -329,6 +330,7 @@ export class Money {
     if (payment?.phase.kind !== "settling") broken("M4", `${key} is settled while it is ${payment?.phase.kind}`);
     if (this.#world.hub.calls.has(key)) broken("M4", `${key} is settled twice at once`);
     const job = state.jobs.get(payment.jobId);
+    if (state.settings.chain && job === undefined && now < payment.expiresAt) broken("M15", `${key} is settled again for ${payment.jobId}, which has ended`);
     if (this.#begun.has(key)) {
       if (event.type === "time" && payment.expiresAt <= now && job !== undefined) broken("M9", `${key} has expired and ${job.id} still waits for it`);
       return;

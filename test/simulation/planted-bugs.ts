@@ -24,6 +24,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "    refuse(facts, ctx);\n    return ACCEPTED;",
   ),
   one("LM3", "an acknowledgement does not start a job", "reduce.ts", "  job.started = true;\n", ""),
+  one("LM3", "a job that its worker lists is not started", "registration.ts", "    job.started = true;\n", ""),
   one("LM3", "a worker that never acknowledges does not start a job", "claim.ts", "    job.started = true;\n", ""),
   one("LM3", "every assignment starts a job", "claim.ts", "  if (!worker.acks) {", "  job.started = true;\n  if (!worker.acks) {"),
   one(
@@ -347,6 +348,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'if (payment.phase.kind === "settling") {',
     "if (payment.doubts < 0) {",
   ),
+  one("PY8", "a restart takes the answer of a request for lost", "reservation.ts", "payment.phase.until > now) {", "payment.phase.until < 0) {"),
+  one("PY8", "a payment is settled again for a job that has ended, though the chain can tell", "payment-moves.ts", "ctx.now < expiresAt && ", "false && "),
   one("PY8", "a restart leaves no doubt", "reservation.ts", "      payment.doubts++;\n", ""),
   one(
     "PY8",
@@ -502,6 +505,13 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     '"no_eligible_worker"',
   ),
   one("JB13", "every cancelled job is spent", "payment-moves.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return true;"),
+  one(
+    "JB13",
+    "a job is spent that is cancelled while its worker is gone",
+    "payment-moves.ts",
+    'const lease = job.phase.kind === "leased" ?',
+    'const lease = job.phase.kind === "leased" || job.phase.kind === "orphaned" ?',
+  ),
   one("JB13", "no cancelled job is spent", "payment-moves.ts", "return lease !== undefined && (lease.acked || lease.begun === true);", "return false;"),
   one(
     "PY9",
