@@ -299,7 +299,13 @@ export const cancel: Operation = {
     },
   ],
   responses: {
-    "200": json("The job as it is now.", "Job", { cancelled: EXAMPLES.cancelled }),
+    "200": json(
+      "The job as it is now. The payment headers are present once its payment is settled.",
+      "Job",
+      { cancelled: EXAMPLES.cancelled },
+      "PAYMENT-RESPONSE",
+      "X-PAYMENT-RESPONSE",
+    ),
     "404": shared("NotFound"),
     "429": shared("RateLimited"),
     ...FAULTS,
@@ -335,6 +341,7 @@ export const events: Operation = {
     },
     "204": { description: "`Last-Event-ID` is the id of `done`, so there are no more events.", headers: headers() },
     "404": shared("NotFound"),
+    "429": shared("RateLimited"),
     ...FAULTS,
   },
 };
