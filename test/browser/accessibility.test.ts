@@ -40,7 +40,7 @@ describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHO
     await tab.page.getByLabel("Pairing code").fill(String(body.pairing_code));
     await tab.press("Pair");
     await tab.says("#pair-result", "Paired.");
-    await tab.page.getByText("Events").click();
+    await tab.page.getByRole("heading", { name: "Events" }).click();
     expect(await findingsInBoth(tab.page)).toEqual([]);
     for (const width of WIDTHS) {
       await tab.page.setViewportSize({ width, height: 740 });
