@@ -255,8 +255,12 @@ describe("a client that leaves", () => {
   ])("[API9, JB13, PY8] from OpenAI's API, while its payment settles, before an answer of %i: the job is cancelled and never runs", async (status, settles) => {
     const worker = await fullWorker(evm.socketUrl);
     worker.onAssign = ({ job_id }) => void worker.complete(String(job_id), RESULT);
-    const { again, answer } = await leave("/settle");
+    const [user, token] = [newUser(), { "x-user-token": "a secret" }];
+    await evm.api.post("/v1/trust/create", { user_id: user }, token);
+    const { again, answer } = await leave("/settle", { ...CHAT, fields: { ...CHAT.fields, user } });
     answer({}, status);
+    // A request that comes before the cancellation would keep the job.
+    await expect.poll(async () => (await evm.api.get(`/v1/jobs?user_id=${user}`, token)).body.jobs, { timeout: 10_000 }).toMatchObject([{ status: "failed" }]);
     expect(await again()).toMatchObject({ status: 503, body: { error: { code: "cancelled" } } });
     expect(worker.frames.map(({ type }) => type)).not.toContain("job_assign");
     // What was not asked is void. What may have moved is asked about once more.

@@ -69,9 +69,11 @@ describe("sizes", () => {
       ...llm(newUser()),
       payload: { messages: Array.from({ length: count }, () => ({ role: "user", content })) },
     });
-    const answer = await evm.api.tryCommit(chat(9_999, "x".repeat(20)));
+    const answer = await evm.api.tryCommit(chat(1_999, "x".repeat(130)));
     expect([answer.status, answer.body.error]).toEqual([400, expect.stringMatching(/^payload\.messages make a prompt of more than 262144 bytes/)]);
     expect((await evm.api.tryCommit(chat(1, "x".repeat(TEXT)))).status).toBe(201);
+    const many = await evm.api.tryCommit(chat(2_001, "x"));
+    expect([many.status, many.body.error]).toEqual([400, expect.stringContaining("at most 2000")]);
   });
 
   test("[LM1] a payload that becomes longer than 768 KiB is 413: a prompt that is added in escapes, and numbers that are written anew", async () => {
