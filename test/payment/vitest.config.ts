@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
@@ -8,6 +9,15 @@ const SUITES: Record<string, string> = {
   stake: "stake/*.test.ts",
   probe: "probe/*.test.ts",
 };
+
+/** Starts first what waits for longest: a coordinator that was killed asks again about some payments only after 25 s [PY8]. */
+class KillsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isKills = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("/kills.test.ts");
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isKills), ...sorted.filter((file) => !isKills(file))];
+  }
+}
 
 /** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
 export default defineConfig({
@@ -31,5 +41,6 @@ export default defineConfig({
     // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
     isolate: false,
     maxWorkers: 3,
+    sequence: { sequencer: KillsFirst },
   },
 });
