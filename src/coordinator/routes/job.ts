@@ -136,7 +136,7 @@ export async function cancel(c: AppContext): Promise<Response> {
   const row = cancelled.job === null ? await findJob(c.env.DB, id) : null;
   const json = cancelled.job ?? (row === null ? null : jobJson(row));
   if (json === null) return refuse(c, "Job not found");
-  // Whoever cancels a paid job learns at once that its money is a credit now. If the hub has gone meanwhile, the next poll says it.
+  // The one who cancels a paid job is told at once what became of its money. If the hub cannot be reached, the next poll tells it.
   if (!c.get("settings").testnetMode) setSettlement(c, await askHub(c.env, (hub) => hub.settlement(id)).catch(() => null));
   c.header("Content-Type", "application/json");
   return c.body(json);
@@ -186,7 +186,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
   if (bound === null || !provesUser(token.value, bound.hash)) return refuse(c, "user_token_required");
 
   const limit = Number(query.data.limit ?? LIMITS.jobsListed);
-  // One more than asked for tells whether there are others. Whoever binds a token to the id of another user must not see what was committed before.
+  // One more than asked for tells whether there are others. A stranger who binds a token to the id of another user must not see what was committed before.
   const part: PageRequest = { before: readCursor(query.data.before), since: bound.boundAt, limit: limit + 1 };
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, part)).catch((error: unknown) => {
