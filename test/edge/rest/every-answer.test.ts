@@ -217,3 +217,8 @@ test("[API1] the deployed entry answers with the same app", async () => {
   const response = await main.fetch(new Request(new URL("/v1/health", ORIGIN)), { ...env }, createExecutionContext());
   expect((await read(response, Health)).status).toBe("ok");
 });
+
+test.each(["/v1/health", "/"])("[API1] a Host that is not ASCII is 400, also of an upgrade: %s", async (path) => {
+  const headers = { host: "m\u00fcnchen.example", ...(path === "/" && { upgrade: "websocket" }) };
+  expect(await refusal(await rest(path, { headers }), 400)).toContain("Host: expected a host name");
+});
