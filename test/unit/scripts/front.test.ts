@@ -2,8 +2,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Server, type Socket } from "node:net";
+import { pipeline, Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { WebSocketServer } from "ws";
+import { createWebSocketStream, WebSocketServer } from "ws";
 import { CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
 import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
@@ -13,7 +14,11 @@ import { until } from "../../support/until.ts";
 const MASK = Buffer.alloc(4);
 const PING = Buffer.concat([Buffer.from([0x89, 0x80]), MASK]);
 const BEGUN = Buffer.concat([Buffer.from([0x01, 0x81]), MASK, Buffer.from("x")]);
-const PAGE = Buffer.alloc(24 * 1024 * 1024);
+const PIECE = Buffer.alloc(64 * 1024);
+const PIECES = 384;
+const PAGE_BYTES = PIECES * PIECE.length;
+/** A page that is written only as fast as it leaves, so `bytesWritten` of its connection stands still when the pipe is full. */
+const page = (): Readable => Readable.from(Array.from({ length: PIECES }, () => PIECE));
 
 const portOf = (server: { address(): AddressInfo | string | null }): number => {
   const address = server.address();
@@ -24,13 +29,13 @@ const portOf = (server: { address(): AddressInfo | string | null }): number => {
 /** A front before a server that answers pings, answers `/page` with 24 MiB and `/wait` never, sends as much to a WebSocket that wants it, and counts its connections. */
 async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STALLED) {
   const behind = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    if (request.url === "/page") response.end(PAGE);
+    if (request.url === "/page") pipeline(page(), response, () => {});
     else if (request.url !== "/wait") request.resume().once("end", () => response.end("ok"));
   });
   const sockets = new WebSocketServer({ server: behind, autoPong: false });
   sockets.on("connection", (socket, request) => {
     socket.on("error", () => {});
-    if (request.headers["x-wants"] === "page") socket.send(PAGE);
+    if (request.headers["x-wants"] === "page") pipeline(page(), createWebSocketStream(socket), () => {});
     // Its own pongs end a socket that sends many pings at once; workerd does not.
     socket.on("ping", () => socket.pong());
   });
@@ -122,15 +127,12 @@ describe("who is dropped", () => {
     const reads = await front.dial();
     const got: number[] = [];
     reads.on("data", (chunk: Buffer) => got.push(chunk.length));
-    const never = await front.dial();
-    never.pause();
-    for (const socket of [reads, never]) socket.write("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-    await until("the page", () => got.reduce((sum, bytes) => sum + bytes, 0) > PAGE.length || undefined);
-    await until("a full pipe", () => never.readableLength > 0 || undefined);
+    reads.write("GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    await until("the page", () => got.reduce((sum, bytes) => sum + bytes, 0) > PAGE_BYTES || undefined);
+    const never = await stalled(front, "GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     await front.set(STALLED_MS);
     expect(front.reached.size).toBe(2);
-    // The pipe may have been filled to its end only now.
-    await front.set(2 * STALLED_MS + 1);
+    await front.set(STALLED_MS + 1);
     await until("one connection", () => front.reached.size === 1 || undefined);
     never.resume();
     await closed(never);
@@ -145,7 +147,7 @@ describe("who is dropped", () => {
     const resumed = await stall();
     const got = received(resumed);
     resumed.resume();
-    await until("the page", () => got().length > PAGE.length || undefined);
+    await until("the page", () => got().length > PAGE_BYTES || undefined);
     const first = await stall();
     const others = [await stall()];
     await front.set(1);
