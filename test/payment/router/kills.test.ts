@@ -3,26 +3,26 @@ import { type FullLab, startLab } from "../start-lab.ts";
 import { Bench, idOf, LAB } from "../support/bench.ts";
 import { expectNothingLost, MOMENTS } from "../support/kills.ts";
 
-let lab: FullLab;
-beforeAll(async () => {
-  lab = await startLab(LAB);
-});
-afterAll(() => lab.stop());
-
-describe.each(["evm", "svm"] as const)("SIGKILL of the coordinator on %s", (side) => {
+// Most of the time of both is waiting: a coordinator that was killed asks again about some payments only after 25 s [PY8].
+describe.concurrent.each(["evm", "svm"] as const)("SIGKILL of the coordinator on %s", (side) => {
+  let lab: FullLab;
   let bench: Bench;
   beforeAll(async () => {
+    lab = await startLab(LAB);
     bench = await new Bench(lab, side).start();
-    return () => bench.stop();
+  });
+  afterAll(async () => {
+    await bench.stop();
+    await lab.stop();
   });
 
-  it.each(MOMENTS)(
+  it.sequential.each(MOMENTS)(
     "[PY6] [PY8] [JB9] $name: the same payment again is one job, completed, charged once",
     { timeout: 150_000 },
     async (moment) => await expectNothingLost(bench, moment),
   );
 
-  it("[PY6] [PY7] [PY9] [JB9] over a kill a done job is still the same, a held payment is settled when a worker comes, and a credit is spent", async () => {
+  it.sequential("[PY6] [PY7] [PY9] [JB9] over a kill a done job is still the same, a held payment is settled when a worker comes, and a credit is spent", async () => {
     const who = bench.payer();
     const gained = await bench.earning(async () => {
       await bench.makeCredit("cheap", who, "credit");
