@@ -39,7 +39,7 @@ import type { WorkerKeys } from "./worker-keys.ts";
 export type DispatcherEvents = {
   /**
    * The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result. `ended` has the rows of the ends among them; null
-   * for a row that is gone. `payments` are the rows of the ledger among them.
+   * for a row that is gone. `payments` are those of the ledger that have changed, reservations among them.
    */
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
   /** The row of this payment is durable: it may be settled now. */
@@ -270,8 +270,10 @@ export class Dispatcher {
     );
   }
 
-  /** The row of a payment, done or not; null if it has none. What has changed of it is written first, because done payments are only in the ledger's table. */
+  /** A payment, done or not; null if it is not known. Done ones are only in the ledger's table, so what has changed of it is written first. */
   storedPayment(key: string): Payment | null {
+    const open = this.#state.ledger.payments.get(key);
+    if (open !== undefined) return open;
     this.flush(key);
     return this.#ledger.find(key);
   }

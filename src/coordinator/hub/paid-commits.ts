@@ -82,14 +82,15 @@ export class PaidCommits {
         stored,
       } as const;
       const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
+      // A reservation is only in memory.
+      if (reservation.state === "reserved") return { state: "reserved" };
       if (!(await this.#parts.dispatcher.becameDurable())) {
         this.#mutex.release(input.id);
         return { state: "refused", reason: "overloaded" };
       }
       switch (reservation.state) {
-        case "reserved":
         case "credit":
-          return { state: reservation.state };
+          return { state: "credit" };
         case "known":
           return { state: "known", ...(await this.#accepted(input, reservation.jobId)) };
         case "refused":

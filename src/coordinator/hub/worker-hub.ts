@@ -338,7 +338,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   #written({ changed, ended, payments }: Parameters<DispatcherEvents["written"]>[0]): void {
     for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);
-    if (payments.length > 0) this.#outbox.addPayments();
+    if (payments.some(({ phase }) => phase.kind !== "reserved")) this.#outbox.addPayments();
     this.#chain.note(payments);
     this.#paidCommits.doubted(payments);
     this.#outbox.drainSoon();

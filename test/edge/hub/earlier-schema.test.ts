@@ -25,15 +25,15 @@ const WAITING = "3bfe6883-21ff-4cc7-a45f-7336a3ba829e";
 const SIGNED = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
 const PAIRED = "547d597e2a95bb8877d761e51ff6b0dde42259a24a1ecb32fb09f81170c03943";
 
-/** A hub on state whose schema lacks the later steps, woken this long after. */
-async function earlierHub(after: number): Promise<TestHub> {
+/** A hub on state whose schema lacks the later steps, and with these rows too, woken this long after. */
+async function earlierHub(after: number, rows: readonly string[] = []): Promise<TestHub> {
   const hub = new TestHub();
   await hub.stub.workersOnline();
   await hub.inside(async (_, { storage }) => {
     await storage.deleteAlarm();
     const tables = storage.sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_%' ESCAPE '\\'").toArray();
     for (const { name } of tables) storage.sql.exec(`DROP TABLE "${name}"`);
-    for (const statement of statements(hubSql)) storage.sql.exec(statement);
+    for (const statement of [...statements(hubSql), ...rows]) storage.sql.exec(statement);
   });
   vi.useFakeTimers({ toFake: ["Date"], now: KILLED + after });
   await hub.evict();
@@ -60,6 +60,35 @@ describe("a hub with an earlier schema takes the missing steps", () => {
     expect(await worker.assigned()).toMatchObject({ job_id: WAITING, payload: { input: "a job that waits" } });
     expect((await worker.complete({ job_id: WAITING, attempt: 1 })).status).toBe("accepted");
     await hub.recorded(WAITING, "completed");
+  });
+
+  test("[PY6] its payments are known: one that is spent is its job, also if the hub takes the step twice", async () => {
+    const phase = JSON.stringify({ kind: "spent", transaction: "0x01" });
+    const hub = await earlierHub(1_000, [
+      `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, doubts, phase, kind, updated_at, response)
+         VALUES ('key', 'digest', 'binding', '0xaa', '1000', 1, '${FINISHED}', 0, '${phase}', 'spent', ${KILLED}, '{}')`,
+    ]);
+    const input = {
+      ...{ trustedKeys: [], wait: 0, payload: "{}", userId: "old user", idempotency: null },
+      jobType: "TASK",
+      policy: "CHEAP",
+      privacyClass: "PUBLIC",
+    } as const;
+    const payment = {
+      ...{ key: "key", digest: "digest", binding: "binding", payer: "0xaa", asset: "", amount: "1000" },
+      expiresAt: 1,
+      payload: "",
+      requirements: "",
+    };
+    for (const isAgain of [false, true]) {
+      if (isAgain) {
+        await hub.sql("DELETE FROM version");
+        await hub.evict();
+      }
+      const known = await hub.stub.reserve({ ...input, id: crypto.randomUUID() }, payment);
+      expect(known).toMatchObject({ state: "known", jobId: FINISHED, settlement: expect.stringContaining("0x01") });
+    }
+    expect(await hub.sql("SELECT name FROM sqlite_master WHERE tbl_name = 'payments' AND sql IS NULL")).toHaveLength(1);
   });
 
   test("[TR2] its users have no token and need none", async () => {

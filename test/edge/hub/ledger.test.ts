@@ -57,6 +57,19 @@ describe("the operator's copy of the ledger", () => {
     expect(await hub.sql("SELECT payload, requirements FROM payments")).toEqual([{ payload: null, requirements: null }]);
   });
 
+  test("[PY5] a reservation has no row: a hub that lost its memory has forgotten it, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    const [payment, input] = [paymentInput(), commitInput()];
+    expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+    expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
+    await hub.evict();
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    await bought(hub, payment);
+    expect(await hub.sql("SELECT kind, payload, requirements FROM payments")).toEqual([
+      { kind: "held", payload: payment.payload, requirements: payment.requirements },
+    ]);
+  });
+
   test("[PY5] a reservation is not copied, because the payment is not verified yet", async () => {
     const hub = new TestHub();
     const [reserved, held] = [paymentInput(), paymentInput({ payer: "0xbb" })];
@@ -369,9 +382,10 @@ describe("a balance", () => {
   test("[PY9] of an earlier hub is whole, and its payment belongs to its own job", async () => {
     const hub = new TestHub({ TESTNET_MODE: "false" });
     listen();
-    const [payment, first] = [paymentInput({ amount: "10000" }), commitInput()];
-    await hub.stub.reserve(first, payment);
-    await hub.sql(`UPDATE payments SET kind = 'credit', phase = '{"kind":"credit","transaction":"0x02"}', job_id = 'another', own_job_id = '${first.id}'`);
+    const payment = paymentInput({ amount: "10000" });
+    const first = await bought(hub, payment);
+    await hub.sql("DELETE FROM jobs");
+    await hub.sql(`UPDATE payments SET kind = 'credit', phase = '{"kind":"credit","transaction":"0x02"}', job_id = 'another', own_job_id = '${first}'`);
     await hub.evict();
     const [input, fresh] = [commitInput(), paymentInput()];
     await hub.stub.reserve(input, fresh);
@@ -388,26 +402,16 @@ describe("a balance", () => {
 describe("a journal that cannot be written", () => {
   const broken = (hub: TestHub, what: string) => hub.sql(`CREATE TRIGGER broken BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'disk'); END`);
 
-  test("[API1] [PY5] a reservation is refused for now, and the same payment may come again", async () => {
-    const hub = new TestHub();
-    listen();
-    const payment = paymentInput();
-    await hub.stub.workersOnline();
-    await broken(hub, "payments");
-    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ state: "refused", reason: "overloaded" });
-    await hub.sql("DROP TRIGGER broken");
-    await bought(hub, payment);
-  });
-
-  test("[API1] [PY5] a submit is refused for now: no job, and the same payment may come again", async () => {
+  test.each(["jobs", "payments"])("[API1] [PY5] a submit is refused for now: nothing of it is in %s, and the same payment may come again", async (table) => {
     const hub = new TestHub();
     listen();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    await broken(hub, "jobs");
+    await broken(hub, table);
     expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
     await hub.sql("DROP TRIGGER broken");
     expect(await hub.stub.job(input.id, 0)).toBeNull();
+    expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
     await bought(hub, payment);
   });
 });

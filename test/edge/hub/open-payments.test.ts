@@ -77,3 +77,40 @@ test("[PY6] a hub that wakes up reads the payments that are not done, by their i
   const scans = seen.plans.filter((step) => step.startsWith("SCAN payments") && !/USING (COVERING )?INDEX payments_(live|credit|unresolved)$/.test(step));
   expect([scans, seen.plans.length > 0]).toEqual([[], true]);
 });
+
+const PAYMENT: Payment = {
+  ...{ key: "key", digest: "digest", binding: "binding", payer: null, asset: "asset", amount: "1", expiresAt: 1, jobId: "job", doubts: 0, lostAnswer: false },
+  phase: { kind: "held" },
+};
+const CHANGES: readonly Partial<Payment>[] = [
+  { jobId: "another" },
+  { payer: "payer" },
+  { credit: { left: "1", lent: "0", since: 1, transaction: "tx" } },
+  { streamedAt: 1 },
+  { doubts: 1 },
+  { lostAnswer: true },
+  { phase: { kind: "settled", transaction: "tx" } },
+  { jobId: "another", phase: { kind: "settling", until: 1 } },
+];
+
+test.each(CHANGES)("[PY6] a payment that has changed by %o is read as it was saved, with its texts for as long as they are needed", async (change) => {
+  const hub = new TestHub();
+  await hub.stub.workersOnline();
+  const changed = { ...PAYMENT, ...change };
+  const texts = { payload: "payload", requirements: "requirements" };
+  const seen = await hub.inside((_, { storage }) => {
+    const ledger = new LedgerStore(storage.sql, "network");
+    ledger.save({ ...PAYMENT, phase: { kind: "reserved", until: 1 } }, texts, 1);
+    const reserved = ledger.find("key");
+    ledger.save(PAYMENT, {}, 2);
+    const first = [ledger.find("key"), ledger.settleTexts("key")];
+    ledger.save(changed, {}, 3);
+    return { reserved, first, second: [ledger.find("key"), ledger.settleTexts("key")], copies: ledger.uncopied(2) };
+  });
+  expect(seen).toEqual({
+    reserved: null,
+    first: [PAYMENT, texts],
+    second: [changed, changed.phase.kind === "settled" ? null : texts],
+    copies: [{ ...changed, rev: 2, updatedAt: 3 }],
+  });
+});
