@@ -37,7 +37,7 @@ export function bringsPayment(headers: PaymentHeaders): boolean {
  */
 export function readPayment(headers: PaymentHeaders, offer: Offer, now: number): Result<ReadPayment, string> {
   const names = (["PAYMENT-SIGNATURE", "X-PAYMENT"] as const).filter((name) => headers[name]);
-  const payments = names.map((name) => readHeader(name, headers[name] ?? "", offer, now));
+  const payments = names.map((name) => readHeader(headers, name, offer, now));
   const [first = { ok: false, reason: "no payment header" }, second] = payments;
   const bad = payments.find((payment) => !payment.ok);
   if (bad !== undefined) return bad;
@@ -58,10 +58,8 @@ export function payloadText(payment: ReadPayment, offer: Offer): string {
  * none of that form.
  */
 export function paymentIdentifier(headers: PaymentHeaders): string | null {
-  const header = headers["PAYMENT-SIGNATURE"] || headers["X-PAYMENT"] || "";
-  const text = header.length > LIMITS.paymentHeaderBytes ? null : decode(header);
-  const json = text === null ? null : readJson(text);
-  let value: unknown = json?.ok === true ? json.value : null;
+  const envelope = envelopeOf(headers, headers["PAYMENT-SIGNATURE"] ? "PAYMENT-SIGNATURE" : "X-PAYMENT");
+  let value: unknown = envelope.ok ? envelope.value : null;
   for (const member of ["extensions", "payment-identifier", "info", "id"]) value = isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : null;
   return typeof value === "string" && /^[\w-]{16,128}$/.test(value) ? value : null;
 }
@@ -72,22 +70,40 @@ export function chargedTerms({ feePayer }: ReadPayment, offer: Offer): Requireme
   return feePayer === null ? ours : { ...ours, extra: { ...ours.extra, feePayer } };
 }
 
-function readHeader(name: keyof PaymentHeaders, header: string, offer: Offer, now: number): Result<ReadPayment, string> {
+function readHeader(headers: PaymentHeaders, name: keyof PaymentHeaders, offer: Offer, now: number): Result<ReadPayment, string> {
   const wrong = (fault: string) => ({ ok: false, reason: `${name}: ${fault}` }) as const;
+  const envelope = envelopeOf(headers, name);
+  if (!envelope.ok) return wrong(envelope.reason);
+  const ours = requirements(offer);
+  const mismatch = compareTerms(envelope.value, ours);
+  if (mismatch !== null) return wrong(mismatch);
+  const { payload } = envelope.value;
+  if (!isJsonObject(payload)) return wrong("payload must be an object");
+  const read = offer.instance === "evm" ? readExactEvm(payload, ours, now) : readExactSvm(payload, ours, now);
+  if (!read.ok) return wrong(read.reason);
+  return { ok: true, value: { ...read.value, digest: toHex(sha256(utf8ToBytes(JSON.stringify(read.value.payload)))) } };
+}
+
+type Envelope = Result<Record<string, unknown>, string>;
+
+/** What was read of the headers of a request: they are asked for twice. */
+const envelopes = new WeakMap<PaymentHeaders, Partial<Record<keyof PaymentHeaders, Envelope>>>();
+
+/** The envelope that a header brings; the reason says what is wrong with its text. */
+function envelopeOf(headers: PaymentHeaders, name: keyof PaymentHeaders): Envelope {
+  const known = envelopes.get(headers) ?? {};
+  envelopes.set(headers, known);
+  return (known[name] ??= readEnvelope(headers[name] ?? ""));
+}
+
+function readEnvelope(header: string): Envelope {
+  const wrong = (reason: string): Envelope => ({ ok: false, reason });
   if (utf8Length(header) > LIMITS.paymentHeaderBytes) return wrong(`must not be larger than ${LIMITS.paymentHeaderBytes} bytes`);
   const text = decode(header);
   if (text === null) return wrong("must be base64 of UTF-8");
   const json = readJson(text);
   if (!json.ok) return wrong(json.reason === "too_deep" ? `must not nest deeper than ${LIMITS.jsonDepth} levels` : "must be base64 of JSON");
-  if (!isJsonObject(json.value)) return wrong("must be base64 of a JSON object");
-  const ours = requirements(offer);
-  const mismatch = compareTerms(json.value, ours);
-  if (mismatch !== null) return wrong(mismatch);
-  const { payload } = json.value;
-  if (!isJsonObject(payload)) return wrong("payload must be an object");
-  const read = offer.instance === "evm" ? readExactEvm(payload, ours, now) : readExactSvm(payload, ours, now);
-  if (!read.ok) return wrong(read.reason);
-  return { ok: true, value: { ...read.value, digest: toHex(sha256(utf8ToBytes(JSON.stringify(read.value.payload)))) } };
+  return isJsonObject(json.value) ? { ok: true, value: json.value } : wrong("must be base64 of a JSON object");
 }
 
 function decode(header: string): string | null {

@@ -223,9 +223,16 @@ export function keyInPayment(c: AppContext): string | null {
   return paymentIdentifier(paymentHeaders(c));
 }
 
+/** The payment headers of each request: several steps read them. */
+const headersByRequest = new WeakMap<Request, PaymentHeaders>();
+
 /** Returns the headers that may carry a payment [PY3]. */
 function paymentHeaders(c: AppContext): PaymentHeaders {
-  return { "PAYMENT-SIGNATURE": c.req.header("PAYMENT-SIGNATURE"), "X-PAYMENT": c.req.header("X-PAYMENT") };
+  const known = headersByRequest.get(c.req.raw);
+  if (known !== undefined) return known;
+  const headers = { "PAYMENT-SIGNATURE": c.req.header("PAYMENT-SIGNATURE"), "X-PAYMENT": c.req.header("X-PAYMENT") };
+  headersByRequest.set(c.req.raw, headers);
+  return headers;
 }
 
 /** Answers 402 with the terms, in the header and in the body, and with the reason [PY4]. */
