@@ -23,7 +23,7 @@ describe("docs/payments.md", () => {
     ["PY8", `in pages of ${LIMITS.chainPageBlocks} blocks`],
     ["PY9", `${LIMITS.heldPayments} payments of this payer are held, or ${LIMITS.unsettledPayments} are not settled`],
     ["PY9", `its total time of ${seconds(TIMING.total)} after it had streamed text`],
-    ["PY5", `is being verified; deleted after ${seconds(TIMING.reservation)}`],
+    ["PY5", `is being verified; only in memory, and forgotten after ${seconds(TIMING.reservation)}`],
   ])("[%s] says, as the limits do: %s", (_, sentence) => {
     expect(PAGE).toContain(sentence);
   });
