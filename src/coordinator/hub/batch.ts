@@ -27,7 +27,7 @@ export class Batch {
   /** What is remembered of models: when each was last offered, null for now. */
   readonly models = new Map<string, number | null>();
   readonly idempotent = new Map<string, Idempotent>();
-  /** Newest rows of the ledger with their texts; null for a row to delete. */
+  /** Newest rows of the ledger with their texts; null for a reservation that is forgotten. */
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
   /** The payments whose money has come into their payers' balances. */
   readonly credits: Payment[] = [];

@@ -360,10 +360,8 @@ export class Dispatcher {
     );
     for (const [key, { record, authenticated }] of batch.records) this.#keys.keep(key, record, authenticated, now);
     this.#models.keep(batch.models, now);
-    for (const [key, row] of batch.payments) {
-      if (row === null) this.#ledger.drop(key);
-      else this.#ledger.save(row.payment, row.texts, now);
-    }
+    // Only a reservation is forgotten, and it has no row.
+    for (const row of batch.payments.values()) if (row !== null) this.#ledger.save(row.payment, row.texts, now);
     for (const [id, outcome] of batch.orders) this.#ledger.keepOrder(id, outcome, now);
     for (const { userId, key, fingerprint, jobId } of batch.idempotent.values()) this.#journal.keepIdempotent(userId, key, fingerprint, jobId, now);
     return stored;

@@ -107,11 +107,6 @@ const SAVE = `INSERT INTO payments (key, job_id, payer, credit, streamed_at, dou
 export class LedgerStore {
   readonly #sql: SqlStorage;
   readonly #network: string;
-  /**
-   * The texts of reserved payments, by key. A reservation has no row: if the hub loses its memory, the request that reserved has failed, and the same payment may
-   * come again [PY5].
-   */
-  readonly #reserved = new Map<string, PaymentTexts>();
   /** A finalized block of the chain that is not newer than any payment that comes now; null if none is known [PY8]. */
   block: number | null = null;
 
@@ -122,25 +117,21 @@ export class LedgerStore {
 
   save(payment: Payment, texts: PaymentTexts, now: number): void {
     const { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer, phase, credit, streamedAt = null } = payment;
-    if (phase.kind === "reserved") {
-      this.#reserved.set(key, texts);
-      return;
-    }
-    const fresh = this.#reserved.get(key);
-    this.#reserved.delete(key);
+    // A reservation has no row: if the hub loses its memory, the request that reserved has failed, and the same payment may come again [PY5].
+    if (phase.kind === "reserved") return;
     const isNeeded = NEEDED.includes(phase.kind);
-    const { payload = null, requirements = null } = isNeeded ? { ...fresh, ...texts } : {};
+    const { payload = null, requirements = null } = isNeeded ? texts : {};
     const moved = {
       ...{ key, jobId, payer, credit: credit === undefined ? null : JSON.stringify(credit), streamedAt, doubts, lostAnswer: lostAnswer ? 1 : 0 },
       ...{ phase: JSON.stringify(phase), kind: phase.kind, now, isNeeded: isNeeded ? 1 : 0, response: texts.response ?? null },
       block: doubts === 0 && UNUSED.includes(phase.kind) ? this.block : null,
     };
-    if (fresh === undefined && payload === null && requirements === null && this.#sql.exec(MOVE, ...Object.values(moved)).rowsWritten > 0) return;
+    if (payload === null && requirements === null && this.#sql.exec(MOVE, ...Object.values(moved)).rowsWritten > 0) return;
     this.#sql.exec(SAVE, ...Object.values(moved), digest, binding, asset, amount, expiresAt, payload, requirements);
   }
 
   drop(key: string): void {
-    if (!this.#reserved.delete(key)) this.#sql.exec("DELETE FROM payments WHERE key = ?", key);
+    this.#sql.exec("DELETE FROM payments WHERE key = ?", key);
   }
 
   /** The row of a payment, done or not. */
@@ -156,7 +147,6 @@ export class LedgerStore {
    * the job ids of the rows that cannot be read. These rows stay as they are, for the operator.
    */
   open(now: number): { payments: Payment[]; damaged: string[] } {
-    this.#reserved.clear();
     const payments: Payment[] = [];
     const damaged: string[] = [];
     for (const row of this.#sql.exec<Row>(OPEN, now - TIMING.day)) {

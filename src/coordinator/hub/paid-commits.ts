@@ -14,7 +14,7 @@ import type { Journal } from "./journal.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { RepeatedCommits } from "./repeated-commits.ts";
-import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, StorageRefusal, SubmitAnswer } from "./rpc.ts";
+import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, StorageRefusal, SubmitAnswer } from "./rpc.ts";
 import type { Origin } from "./storage-room.ts";
 import type { Deadlines } from "./timers.ts";
 
@@ -74,14 +74,14 @@ export class PaidCommits {
         this.#mutex.release(input.id);
         return { state: "refused", ...unstored };
       }
-      const { payload, requirements, ...facts } = payment;
+      const { key, digest, binding, asset, amount, expiresAt } = payment;
       const event = {
         type: "reserve",
-        payment: { ...facts, payer },
+        payment: { key, digest, binding, payer, asset, amount, expiresAt },
         job: factsOf(input, clock()),
         stored,
       } as const;
-      const reservation = dispatcher.apply(event, { origin: originOf(input), payment: { key: payment.key, payload, requirements } });
+      const reservation = dispatcher.apply(event, { origin: originOf(input) });
       // A reservation is only in memory.
       if (reservation.state === "reserved") return { state: "reserved" };
       if (!(await this.#parts.dispatcher.becameDurable())) {
@@ -106,10 +106,10 @@ export class PaidCommits {
     }
   }
 
-  async submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+  async submit(input: CommitInput, key: string, payer: string, texts?: SettleTexts): Promise<SubmitAnswer> {
     let isSettling = false;
     try {
-      const answer = await this.#submit(input, key, payer);
+      const answer = await this.#submit(input, key, payer, texts);
       isSettling = "settle" in answer;
       return answer;
     } finally {
@@ -185,7 +185,7 @@ export class PaidCommits {
     }
   }
 
-  async #submit(input: CommitInput, key: string, payer: string): Promise<SubmitAnswer> {
+  async #submit(input: CommitInput, key: string, payer: string, texts: SettleTexts | undefined): Promise<SubmitAnswer> {
     const { dispatcher, clock, ledger, journal, refusal } = this.#parts;
     // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
     const row = dispatcher.state.ledger.payments.get(key) ?? ledger.find(key);
@@ -193,6 +193,11 @@ export class PaidCommits {
     const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
+    // Without its texts nobody could settle it. An earlier router has this request answered with 503, and the same payment may come again.
+    if (texts === undefined && row?.phase.kind === "reserved") {
+      await this.release(key, input.id);
+      return { ok: false, reason: "reservation_lost" };
+    }
     const job = factsOf(input, clock());
     const verified = { key, payer: normalizeAddress(payer), stored: row, byRequest: input.settles === true };
     const origin = originOf(input, verified.payer);
@@ -202,7 +207,7 @@ export class PaidCommits {
       await this.release(key, input.id);
       return { ok: false, ...unstored };
     }
-    const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin });
+    const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin, payment: { key, ...texts } });
     if (!submitted.ok) {
       const { reason } = submitted;
       if (!(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };

@@ -68,9 +68,13 @@ export type PaymentInput = {
   amount: string;
   /** When the authorization expires, ms since the epoch: EVM `validBefore`, SVM 120 s from now. */
   expiresAt: number;
-  /** JSON text of the v2 payment payload with our terms, for the facilitator. It is stored until the payment is settled or void, then erased [PY9]. */
+} & SettleTexts;
+
+/** What the facilitator needs to settle a payment. */
+export type SettleTexts = {
+  /** JSON text of the v2 payment payload with our terms. It is stored until the payment is settled or void, then erased [PY9]. */
   payload: string;
-  /** JSON text of our payment requirements, for the facilitator. */
+  /** JSON text of our payment requirements. */
   requirements: string;
 };
 
@@ -130,10 +134,13 @@ export interface HubRpc {
   commit(input: CommitInput): Promise<CommitAnswer>;
   /** The stored answer of an idempotency key, before any payment is read; null if it has none [API5]. */
   stored(job: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null>;
-  /** Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. */
+  /**
+   * Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. The texts of
+   * the payment are for an earlier hub: this one takes them from the submit.
+   */
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
-  /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. */
-  submit(job: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer>;
+  /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. An earlier router leaves `texts` out. */
+  submit(job: CommitInput, paymentKey: string, payer: string, texts?: SettleTexts): Promise<SubmitAnswer>;
   /** Records the outcome of the settle call that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
   settled(job: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer>;
   /**

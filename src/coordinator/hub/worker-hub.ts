@@ -178,8 +178,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#paidCommits.reserve(input, payment);
   }
 
-  async submit(input: CommitInput, paymentKey: string, payer: string): Promise<SubmitAnswer> {
-    return this.#paidCommits.submit(input, paymentKey, payer);
+  async submit(...submitted: Parameters<HubRpc["submit"]>): Promise<SubmitAnswer> {
+    return this.#paidCommits.submit(...submitted);
   }
 
   async settled(input: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer> {

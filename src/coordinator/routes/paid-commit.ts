@@ -171,7 +171,8 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
-  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer));
+  const texts = { payload, requirements };
+  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer, texts));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
   return await tellSettled(c, hubCommit, key, outcome);

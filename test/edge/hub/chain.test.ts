@@ -53,7 +53,7 @@ const statesIn = (calls: readonly { method: string }[]) => calls.filter(({ metho
 async function doubtful(hub: TestHub, payment: PaymentInput): Promise<string> {
   const input = commitInput();
   expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
-  expect(await hub.stub.submit(input, payment.key, PAYER)).toMatchObject({ ok: true, jobId: input.id, settlement: null });
+  expect(await hub.stub.submit(input, payment.key, PAYER, payment)).toMatchObject({ ok: true, jobId: input.id, settlement: null });
   return input.id;
 }
 

@@ -25,7 +25,7 @@ function paymentInput(fields: Partial<PaymentInput> = {}): PaymentInput {
 async function bought(hub: TestHub, payment: PaymentInput): Promise<string> {
   const input = commitInput();
   expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
-  expect(await hub.stub.submit(input, payment.key, payment.payer ?? "")).toMatchObject({ ok: true, jobId: input.id });
+  expect(await hub.stub.submit(input, payment.key, payment.payer ?? "", payment)).toMatchObject({ ok: true, jobId: input.id });
   return input.id;
 }
 
@@ -63,11 +63,20 @@ describe("the operator's copy of the ledger", () => {
     expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
     expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
     await hub.evict();
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual({ ok: false, reason: "reservation_lost" });
     await bought(hub, payment);
     expect(await hub.sql("SELECT kind, payload, requirements FROM payments")).toEqual([
       { kind: "held", payload: payment.payload, requirements: payment.requirements },
     ]);
+  });
+
+  test("[PY5] [PY6] a submit of an earlier router, without the texts, is refused for now: nothing is stored, and the same payment may come again", async () => {
+    const hub = new TestHub();
+    const [payment, input] = [paymentInput(), commitInput()];
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    expect(await hub.stub.job(input.id, 0)).toBeNull();
+    await bought(hub, payment);
   });
 
   test("[PY5] a reservation is not copied, because the payment is not verified yet", async () => {
@@ -104,7 +113,7 @@ describe("the operator's copy of the ledger", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), { ...commitInput(), settles: true }];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
     await hub.evict();
     await hub.pass(12_000);
     const refused = { kind: "refused", reason: "insufficient_funds", response: '{"success":false}' } as const;
@@ -126,7 +135,7 @@ describe("the operator's copy of the ledger", () => {
     const input = commitInput({ idempotency: { key: "order-1", fingerprint: "f" } });
     const payment = paymentInput();
     await hub.stub.reserve(input, payment);
-    const submitted = hub.stub.submit(input, payment.key, "0xaa");
+    const submitted = hub.stub.submit(input, payment.key, "0xaa", payment);
     await until(async () => (await hub.sql("SELECT kind FROM payments"))[0]?.["kind"] === "settling", "settling");
     expect(await hub.sql("SELECT key, job_id FROM idempotency")).toEqual([{ key: "order-1", job_id: input.id }]);
     facilitator.mayAnswer = true;
@@ -199,7 +208,7 @@ describe("many requests with one payment or one idempotency key", () => {
     const paid = () => (idempotency === null ? payment : paymentInput());
     const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, () => hub.stub.reserve(commitInput({ idempotency }), paid()));
     expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, jobId: input.id });
     const known = (await Promise.all(many)).filter(({ state }) => state === "known");
     expect(known).toMatchObject(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, job: null, settlement: null })));
   });
@@ -212,7 +221,7 @@ describe("a router and a hub that disagree", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
     const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, () => hub.stub.reserve(commitInput(), payment));
     // Eight wait, so one more is refused.
     expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
@@ -226,7 +235,7 @@ describe("a router and a hub that disagree", () => {
     const logged = listen();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    await hub.stub.submit(input, payment.key, "0xaa");
+    await hub.stub.submit(input, payment.key, "0xaa", payment);
     await hub.pass(TIMING.claimWindow);
     await copied(payment.key, "void");
     const waiting = await hub.commit();
@@ -275,7 +284,7 @@ describe("a router and a hub that disagree", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa")).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
     await hub.pass(TIMING.settleReport);
     await hub.pass(TIMING.settleRetry);
     await until(async () => facilitator.calls === 1, "a call of the hub");
@@ -312,8 +321,8 @@ describe("a router and a hub that disagree", () => {
     worker.close();
     await hub.online(0);
     const refused = { ok: false, reason: "no_trusted_worker", jobId: input.id };
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual(refused);
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual(refused);
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual(refused);
     expect(await hub.stub.stored(input)).toBeNull();
   });
 
@@ -325,10 +334,10 @@ describe("a router and a hub that disagree", () => {
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, jobId: input.id });
     await worker.complete(await worker.assigned());
     await hub.sql(`UPDATE jobs SET result = '{"error":"no_trusted_worker"}' WHERE id = '${input.id}'`);
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, jobId: input.id });
   });
 });
 
@@ -360,7 +369,7 @@ describe("a balance", () => {
     const small = paymentInput();
     const input = commitInput();
     await hub.stub.reserve(input, small);
-    const answer = await hub.stub.submit(input, small.key, "0xaa");
+    const answer = await hub.stub.submit(input, small.key, "0xaa", small);
     const spends = { amount: "1000", asset: large.asset, balance: "9000" };
     expect(JSON.parse((answer.ok && "settlement" in answer ? answer.settlement : null) ?? "null")).toMatchObject({
       ...{ success: true, transaction: "0x01", payer: "0xaa" },
@@ -389,7 +398,7 @@ describe("a balance", () => {
     await hub.evict();
     const [input, fresh] = [commitInput(), paymentInput()];
     await hub.stub.reserve(input, fresh);
-    const answer = await hub.stub.submit(input, fresh.key, "0xaa");
+    const answer = await hub.stub.submit(input, fresh.key, "0xaa", fresh);
     expect(JSON.parse((answer.ok && "settlement" in answer ? answer.settlement : null) ?? "null")).toMatchObject({
       ...{ transaction: "0x02", extensions: { credit: { balance: "9000" } } },
     });
@@ -408,7 +417,7 @@ describe("a journal that cannot be written", () => {
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
     await broken(hub, table);
-    expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual({ ok: false, reason: "reservation_lost" });
     await hub.sql("DROP TRIGGER broken");
     expect(await hub.stub.job(input.id, 0)).toBeNull();
     expect(await hub.sql("SELECT key FROM payments")).toEqual([]);

@@ -100,9 +100,9 @@ test.each(CHANGES)("[PY6] a payment that has changed by %o is read as it was sav
   const texts = { payload: "payload", requirements: "requirements" };
   const seen = await hub.inside((_, { storage }) => {
     const ledger = new LedgerStore(storage.sql, "network");
-    ledger.save({ ...PAYMENT, phase: { kind: "reserved", until: 1 } }, texts, 1);
+    ledger.save({ ...PAYMENT, phase: { kind: "reserved", until: 1 } }, {}, 1);
     const reserved = ledger.find("key");
-    ledger.save(PAYMENT, {}, 2);
+    ledger.save(PAYMENT, texts, 2);
     const first = [ledger.find("key"), ledger.settleTexts("key")];
     ledger.save(changed, {}, 3);
     return { reserved, first, second: [ledger.find("key"), ledger.settleTexts("key")], copies: ledger.uncopied(2) };

@@ -31,7 +31,7 @@ async function unresolved(hub: TestHub): Promise<{ payment: PaymentInput; jobId:
   const payment = paymentInput();
   const input = commitInput();
   await hub.stub.reserve(input, payment);
-  expect(await hub.stub.submit(input, payment.key, "0xaa")).toMatchObject({ ok: true, jobId: input.id });
+  expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, jobId: input.id });
   const phase = JSON.stringify({ kind: "unresolved", reason: "expired", retryDue: null });
   await hub.sql(`UPDATE payments SET kind = 'unresolved', phase = '${phase}', doubts = 3, rev = rev + 1`);
   await hub.evict();

@@ -208,15 +208,15 @@ describe("what one payer stores in a day", () => {
     hub.skip(0);
     for (let stored = 0; stored < PER_PAYER; stored += LIMITS.jobRowBytes) {
       const input = commitInput({ client: `10.0.0.${stored}` });
-      const { key } = payment("0xaa");
-      await hub.stub.reserve(input, { ...payment("0xaa"), key });
-      expect(await hub.stub.submit(input, key, "0xAA")).toMatchObject({ ok: true });
+      const paid = payment("0xaa");
+      await hub.stub.reserve(input, paid);
+      expect(await hub.stub.submit(input, paid.key, "0xAA", paid)).toMatchObject({ ok: true });
       await hub.pass(TIMING.claimWindow);
     }
     expect(await hub.stub.reserve(commitInput(), payment("0xAA"))).toMatchObject({ state: "refused", reason: "rate_limited" });
     const [input, unnamed] = [commitInput(), payment(null)];
     expect(await hub.stub.reserve(input, unnamed)).toEqual({ state: "reserved" });
-    expect(await hub.stub.submit(input, unnamed.key, "0xaa")).toMatchObject({ ok: false, reason: "rate_limited" });
+    expect(await hub.stub.submit(input, unnamed.key, "0xaa", unnamed)).toMatchObject({ ok: false, reason: "rate_limited" });
     expect(await hub.sql(`SELECT key FROM payments WHERE key = '${unnamed.key}'`)).toEqual([]);
     expect(await hub.stub.reserve(commitInput(), payment("0xbb"))).toEqual({ state: "reserved" });
   });
