@@ -148,7 +148,8 @@ export const BLAME: PhraseList = [
     spend your|my|our money elsewhere|somewhere
     look* elsewhere|like ?a ?trash|garbage|toy
     taste*|smell*|feel*|look*|sound*|reek* ?like|of ?a cardboard|plastic|rubber|soap|garbage|trash|chalk|metal|feet|glue|dust|smoke|mould|mold|chemicals|burnt|cheap|fish|gasoline|damp|rotten|dog|sewage|stale
-    parts|pieces|screws|pages|half|items|features|luggage|bag|bags|order|package|parcel ?of|are|is|was|were|still|have|has|the|never ?the ?been|parts|features ?are|were|is missing|gone|lost|broken|damaged|deleted|stolen|arrived|cancelled
+    parts|pieces|screws|pages|half|items|features|luggage|bag|bags|order|package|parcel ?of|are|is|was|were|still|have|has|the|never ?the ?been|parts|features ?are|were|is missing|gone|lost|broken|damaged|deleted|stolen|cancelled
+    parts|pieces|screws|items|luggage|bag|bags|order|package|parcel|delivery ?has|have|had|was|still never|not|hasn't|haven't ?yet|been|even|actually arrived|delivered|come|came
     out of order|stock|control|touch|date|hand|sync|business
     yeah right
     oh|well|how|ah great|wonderful|fantastic|brilliant|lovely|nice|awesome|joy|perfect|typical

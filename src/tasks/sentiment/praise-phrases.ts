@@ -133,14 +133,16 @@ export const PRAISE: PhraseList = [
     good|great|brilliant|lovely|nice|fun|awesome|amazing time|day|night|evening|weekend|trip
     can't|couldn't|not|nothing|never|hardly|little|hard to|find|anything ?to ?find ?anything complain|fault|criticise|criticize|dislike
     can't|couldn't go wrong
+    can't|couldn't|cannot live|manage without
     can't|couldn't|hard|tough to|be ?be beat|beaten|topped
     can't wait
     nothing ?bad|but to complain|fault|criticise|praise|good|great
     nothing|not not to like
     what's|what not to like|love
     not|isn't|wasn't|aren't|weren't|ain't|never|nothing ?at ?all ?that|too|half|so|a ?bad bad|terrible|awful|shabby
+    not|isn't|wasn't as bad as
     not|isn't|wasn't|never|no nearly|at|half ?all ?as bad|hard|difficult|scary|expensive|slow
-    no|zero|without|never|not|fewer ?any|a|had|single|once|have ?a|any ?single|real|major complaint*|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side effects
+    no|zero|without|never|not|fewer ?any|a|had|single|once|have ?a|any ?single|real|major complaint*|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side ?effects
     no questions asked
     won't|not|never|don't|didn't regret*
     won't|not|never|doesn't|didn't|hasn't|haven't|don't disappoint*|fails
@@ -158,6 +160,7 @@ export const PRAISE: PhraseList = [
     on|ahead|right of|on ?of time|schedule
     earlier|early|faster|sooner|better|easier|quicker|nicer|tastier|quieter|bigger|more than expected|promised|planned|advertised|feared|thought|hoped|before|my|ever
     landed|arrived|finished|delivered|came early
+    landed|arrived|finished|delivered|came ?right|exactly|just on time|schedule
     within minutes|hours|seconds
     quick|fast|easy to reply|answer|respond|set|use|install|assemble|clean|setup
     will|would|i'll|we'll|i'd|definitely|gladly ?definitely|certainly|gladly|surely|happily|be|be ?be|come|buy|order|book ?coming back|again|return|reorder|recommend
