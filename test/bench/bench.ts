@@ -8,7 +8,7 @@ import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
 import { type Cell, FLOOR, median, type Results, table, write } from "./report.ts";
-import { install, type System, SYSTEMS } from "./systems.ts";
+import { install, type Running, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
 npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}=SMALLEST,…,LARGEST ...]`;
@@ -27,49 +27,70 @@ const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, tr
 /** The workers that are there while jobs come at a fixed rate, and where fsyncs and parts of a job are measured. */
 const RATE_WORKERS = 64;
 
-/** All measurements of one system in one round, on a state of its own. */
-async function round(system: System, number: number, plan: Plan): Promise<Cell[]> {
+/** A system that is up, on a state of its own. */
+type Started = { system: System; folder: string; running: Running };
+
+async function started(system: System): Promise<Started> {
   const folder = mkdtempSync(join(tmpdir(), `bench-${system.name}-`));
   // PostgreSQL runs as a user of its own.
   chmodSync(folder, 0o755);
-  const { waits } = system;
+  return { system, folder, running: await system.start(folder, pinned ? SERVER_CORE : null) };
+}
+
+/**
+ * All measurements of one round. All systems are up, and take turns at each load: the speed of a machine changes within a minute, and then figures can be compared
+ * only if seconds lie between them.
+ */
+async function round(systems: readonly System[], number: number, plan: Plan): Promise<Cell[]> {
   const cells: Cell[] = [];
-  const running = await system.start(folder, pinned ? SERVER_CORE : null);
+  const all: Started[] = [];
   try {
+    for (const system of systems) all.push(await started(system));
     const loads = [...plan.workers.map((workers) => ({ workers, rate: null })), ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate }))];
-    for (const load of loads) {
-      const what = `round ${number}  ${system.name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
-      let cell: Measurement;
-      try {
-        cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
-      } catch (error) {
-        // A fault of ours must be seen. One of a peer costs this figure, and not the hours before it.
-        if (system.name.startsWith(OURS)) throw error;
-        say(`${what}: no figure, ${error instanceof Error ? error.message : String(error)}`);
-        continue;
-      }
-      say(
-        `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
-      );
-      cells.push({ system: system.name, round: number, ...cell });
-    }
-    const most = cells.find(({ workers, rate }) => workers === RATE_WORKERS && rate === null);
-    for (const probe of most === undefined ? [] : (PROBES[system.name] ?? [])) {
-      const what = `round ${number}  ${system.name.padEnd(9)}  probe "${probe}"`;
-      const load = { workers: 1, rate: null, waits: false, probe, seconds: plan.seconds, scene: null };
-      const cell = await quietly(what, plan.tries, () => measure(running, load));
-      say(`${what}: ${cell.cpuPerJob.toFixed(0)} µs of CPU each`);
-      if (most !== undefined) most.probes[probe] = cell.cpuPerJob;
-    }
-    if ((system.name.startsWith(OURS) || system.name.startsWith(FLOOR)) && number === 1) {
-      const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
-      if (most !== undefined) most.perJob.fsyncs = perJob.fsyncs;
-    }
+    for (const load of loads) for (const one of all) cells.push(...(await measured(one, number, plan, load)));
+    for (const one of all) await measureParts(one, number, plan, cells);
   } finally {
-    await running.stop();
-    rmSync(folder, { recursive: true, force: true });
+    for (const { running, folder } of all) {
+      await running.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
   }
   return cells;
+}
+
+/** One measurement of a system; none if a peer fails. */
+async function measured({ system, running }: Started, number: number, plan: Plan, load: { workers: number; rate: number | null }): Promise<Cell[]> {
+  const { name, waits } = system;
+  const what = `round ${number}  ${name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
+  let cell: Measurement;
+  try {
+    cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
+  } catch (error) {
+    // A fault of ours must be seen. One of a peer costs this figure, and not the hours before it.
+    if (name.startsWith(OURS)) throw error;
+    say(`${what}: no figure, ${error instanceof Error ? error.message : String(error)}`);
+    return [];
+  }
+  say(
+    `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
+  );
+  return [{ system: name, round: number, ...cell }];
+}
+
+/** Measures parts of a job alone, and counts the fsyncs of a job. What it finds becomes part of the system's figure with as many workers. */
+async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
+  const most = cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === null);
+  if (most === undefined) return;
+  for (const probe of PROBES[name] ?? []) {
+    const what = `round ${number}  ${name.padEnd(9)}  probe "${probe}"`;
+    const load = { workers: 1, rate: null, waits: false, probe, seconds: plan.seconds, scene: null };
+    const cell = await quietly(what, plan.tries, () => measure(running, load));
+    say(`${what}: ${cell.cpuPerJob.toFixed(0)} µs of CPU each`);
+    most.probes[probe] = cell.cpuPerJob;
+  }
+  if (number > 1 || (!name.startsWith(OURS) && !name.startsWith(FLOOR))) return;
+  const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
+  most.perJob.fsyncs = perJob.fsyncs;
 }
 
 /** The median time of one sync of the disk after a small write, ms. */
@@ -139,8 +160,7 @@ async function main(): Promise<number> {
 
   const cells: Cell[] = [];
   const systems = wanted.filter(({ missing }) => missing() === null);
-  // Interleaved: what slows the machine for a while slows all of them.
-  for (let number = 1; number <= plan.rounds; number++) for (const system of systems) cells.push(...(await round(system, number, plan)));
+  for (let number = 1; number <= plan.rounds; number++) cells.push(...(await round(systems, number, plan)));
   const common = { plan, pinned, skipped, noise: NOISE, syncMs: syncMs() };
   const results: Results = { ...common, labels: Object.fromEntries(systems.map(({ name, label }) => [name, label])), cells };
   console.log(table(results));

@@ -330,7 +330,8 @@ export function write(results: Results): string {
   const text = `# Benchmarks
 
 Written by \`npm run bench\` on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}. All servers of a system ran on one core, the driver (workers and
-seekers) on another; ${results.plan.rounds} interleaved rounds, medians. Compare figures of one run only, because the speed of a machine changes from hour to hour.
+seekers) on another; ${results.plan.rounds} rounds, medians. All systems of a round are up, and take turns at each load. Compare figures of one run only, because the speed of a machine
+changes from hour to hour.
 
 ![Jobs per second over the number of workers](jobs-per-second.svg)
 
