@@ -90,7 +90,9 @@ const FINISHED: Readonly<Record<string, ChatPart["finishReason"]>> = {
 };
 /** The words for an answer that the runtime withheld, or whose rest it withheld. */
 const REFUSED = ["content_filter", "safety"];
-const CONTEXT_EXCEEDED = /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long/i;
+/** Some versions of vLLM answer a prompt that is too long with the number of tokens that are left. */
+const CONTEXT_EXCEEDED =
+  /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long|max_tokens must be at least 1, got -/i;
 
 const Text = z.string().nullish();
 const Message = z.object({ content: Text, reasoning: Text, reasoning_content: Text });
@@ -99,12 +101,12 @@ const Count = z.int().nonnegative();
 const Usage = z.object({ prompt_tokens: Count, completion_tokens: Count }).nullish().catch(null);
 const Choice = z.object({ delta: Message.nullish(), message: Message.nullish(), finish_reason: z.string().nullish() });
 const Answer = z.object({ choices: z.array(Choice), usage: Usage });
-const ErrorBody = z.object({
-  error: z.union([
-    z.string().transform((message) => ({ message, code: null, type: null })),
-    z.object({ message: z.string(), code: z.unknown().optional(), type: z.unknown().optional() }),
-  ]),
-});
+const ErrorText = z.object({ message: z.string(), code: z.unknown().optional(), type: z.unknown().optional() });
+const ErrorBody = z.union([
+  z.object({ error: z.union([z.string().transform((message) => ({ message, code: null, type: null })), ErrorText]) }),
+  // vLLM until 2025, and SGLang.
+  ErrorText.extend({ object: z.literal("error") }).transform((error) => ({ error })),
+]);
 
 /** Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else. */
 export function readChatPart(json: string): ChatPart {
@@ -140,7 +142,7 @@ function isContextExceeded({ codes, message }: Failure): boolean {
   return CONTEXT_EXCEEDED.test(`${codes} ${message}`);
 }
 
-/** Parses an error body of OpenAI, Ollama, llama.cpp or vLLM; undefined for anything else. */
+/** Parses an error body of OpenAI, Ollama, llama.cpp, vLLM or SGLang; undefined for anything else. */
 function readFailure(value: unknown): Failure | undefined {
   const body = ErrorBody.safeParse(value);
   if (!body.success) return undefined;

@@ -388,6 +388,22 @@ describe("failures", () => {
       error("the number of tokens to keep from the initial prompt is greater than the context length"),
       { code: "context_length_exceeded", retryable: true, message: /context length/ },
     ],
+    // vLLM until 2025 and SGLang write the members of the error at the top.
+    [
+      400,
+      { object: "error", message: "This model's maximum context length is 4096 tokens.", type: "BadRequestError", param: null, code: 400 },
+      { code: "context_length_exceeded", retryable: true, message: /4096 tokens/ },
+    ],
+    [
+      400,
+      { object: "error", message: "max_tokens must be at least 1, got -344.", type: "BadRequestError", param: null, code: 400 },
+      { code: "context_length_exceeded", retryable: true, message: /got -344/ },
+    ],
+    [
+      404,
+      { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", param: null, code: 404 },
+      { code: "model_missing", retryable: true, message: /no model "m"/ },
+    ],
     [401, error("no key"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
     [404, error("model 'm' not found"), { code: "model_missing", retryable: true, message: /no model "m"/ }],
     [400, error("nope", { code: "model_not_found" }), { code: "model_missing", retryable: true, message: /no model "m"/ }],
