@@ -180,6 +180,20 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#code-result", "Waiting for a worker.");
   });
 
+  it("[TR3] a code stays on the page when there is no other one, and its claim is noticed", async () => {
+    await context.clock.install();
+    const { tab, code } = await withCode();
+    await context.setOffline(true);
+    await tab.press("Make another code");
+    await tab.says("#code-result", "No answer from the coordinator");
+    expect(await tab.text("#big-code")).toBe(code);
+    expect(await tab.page.getByRole("button", { name: "Make another code" }).isEnabled()).toBe(true);
+    await context.setOffline(false);
+    await claim(code);
+    await context.clock.fastForward("00:10");
+    await tab.says("#paired", "Paired");
+  });
+
   it("axe finds nothing wrong in light and dark, and nothing is cut off at 360 and 320 px: new, code, paired", async () => {
     const shot = async (tab: Tab, name: string) => {
       expect(await findingsInBoth(tab.page)).toEqual([]);

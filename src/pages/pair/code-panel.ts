@@ -83,6 +83,12 @@ export class CodePanel {
     this.say(text, "bad");
   }
 
+  /** Another code could not be made. The open one stays. */
+  refused(text: string): void {
+    this.#make.disabled = false;
+    this.say(text, "bad");
+  }
+
   /** Shows a line of text below the code. */
   say(text: string, tone: "bad" | null): void {
     showMessage(this.#result, text, tone);

@@ -66,7 +66,6 @@ export class PairPage {
   async #make(): Promise<void> {
     const router = this.#router;
     if (router === null) return;
-    this.#waiting?.abort();
     this.#codePanel.asking();
     try {
       const offer = await router.trust.create();
@@ -120,7 +119,10 @@ export class PairPage {
   }
 
   #failed(error: unknown): void {
-    this.#codePanel.failed(errorText(error));
+    const text = errorText(error);
+    // An open code is as valid as before, and the page still waits for its worker.
+    if (this.#open === null) this.#codePanel.failed(text);
+    else this.#codePanel.refused(text);
     if (error instanceof Error && "reason" in error && error.reason === "user_token_required") this.#userPanel.askToken();
   }
 }
