@@ -38,12 +38,13 @@ function sendFailure(state: SessionState, { jobId, attempt, error, message, retr
 
 /**
  * A failure message for the seeker. Runtimes put addresses of the owner's network and paths of this machine into their errors; they are removed here. Only
- * the last part of a path stays. The owner sees the whole message.
+ * the last part of a path stays. The names in a path of Windows have spaces, as that of the user, and its backslashes may be doubled. The owner sees the whole
+ * message.
  */
 function withoutPlaces(message: string): string {
   return message
     .replaceAll(/\b(?:https?|wss?|file):\/\/[^\s"')]+/gi, "its address")
-    .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]|~?\/|\\\\)(?:[^\s"'()\\/]+[\\/])+([^\s"'()\\/]*)/g, "$1");
+    .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]+|~?\/|\\\\+)(?:[^\s"'()\\/]+[\\/]+|[^"'()\\/:\r\n]+\\+)+([^\s"'()\\/]*)/g, "$1");
 }
 
 /** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */

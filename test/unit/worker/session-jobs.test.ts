@@ -368,6 +368,9 @@ describe("delivering", () => {
     ["no answer from the runtime at http://192.168.1.7:11434/v1", "no answer from the runtime at its address"],
     ['unable to load "/home/anna/.ollama/models/blobs/sha256-12ab": no memory', 'unable to load "sha256-12ab": no memory'],
     ["cannot open C:\\Users\\Anna\\models\\phi-4.gguf", "cannot open phi-4.gguf"],
+    ["cannot open C:\\Users\\Anna Meier\\my models\\phi-4.gguf: no memory", "cannot open phi-4.gguf: no memory"],
+    ['unable to load "C:\\\\Users\\\\Anna Meier\\\\models\\\\phi-4.gguf"', 'unable to load "phi-4.gguf"'],
+    ["cannot open \\\\anna-nas\\Anna Meier\\phi-4.gguf and/or C:/Users/Anna/phi-3.gguf", "cannot open phi-4.gguf and/or phi-3.gguf"],
     ["there is no chat completion at /v1/chat/completions (HTTP 404)", "there is no chat completion at completions (HTTP 404)"],
     ["3 of 4 and/or 12 tokens/s fit", "3 of 4 and/or 12 tokens/s fit"],
   ])("[JB5] a message for the seeker contains no address and no path: %s", (message, said) => {
