@@ -122,7 +122,7 @@ export function runningWorkers(folder: string): StatusReport[] {
   for (const file of namesIn(folder)) {
     const owner = readProcessTag(/^worker\.([\d-]+)\.status\.json(?:\.new)?$/.exec(file)?.[1] ?? "");
     if (owner === null) continue;
-    if (!isRunning(owner)) discard(join(folder, file));
+    if (!isRunning(owner, join(folder, file))) discard(join(folder, file));
     else if (file.endsWith(".json")) reports.push(...readReport(join(folder, file)));
   }
   return reports;

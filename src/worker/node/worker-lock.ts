@@ -1,6 +1,7 @@
 // Locks that keep two processes of one machine from being the same worker, built from files whose names identify their process.
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { uptime } from "node:os";
 import { join } from "node:path";
 import { codeOf, discard, makeFolder } from "./atomic-files.ts";
 
@@ -67,7 +68,7 @@ function rivalOf(folder: string, name: string, mine: string | null): number | nu
     if (file === mine || !file.startsWith(`${name}.`) || !file.endsWith(".lock")) continue;
     const owner = readProcessTag(file.slice(name.length + 1).split(".")[0] ?? "");
     if (owner === null) continue;
-    if (isRunning(owner)) rival = owner.pid;
+    if (isRunning(owner, join(folder, file))) rival = owner.pid;
     else discard(join(folder, file));
   }
   return rival;
@@ -106,15 +107,31 @@ export function readProcessTag(tag: string): ProcessId | null {
   return { pid: Number(pid), started: started === "0" ? null : started };
 }
 
-/** True if the process still runs. Numbers are reused, in a container after every restart, so the start must be the same too if the system states it. */
-export function isRunning({ pid, started }: ProcessId): boolean {
+/**
+ * True if the process that made a file still runs. Numbers are reused, in a container after every restart, so the start must be the same too if the system states
+ * it. Otherwise the file tells at least whether it was made since the system has started: after a power cut the number may belong to anything.
+ */
+export function isRunning({ pid, started }: ProcessId, file: string): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it exists and belongs to another user.
-    return codeOf(error) === "EPERM";
+    // EPERM: it exists and belongs to another user, and the system may hide its start.
+    if (codeOf(error) !== "EPERM") return false;
+    if (started !== null) return true;
   }
-  return started === null || startOf(pid) === started;
+  return started === null ? !isFromBeforeStart(file) : startOf(pid) === started;
+}
+
+/** The clock may have been corrected since the file was made. */
+const CLOCK_DOUBT_MS = 60_000;
+
+/** True if a file is older than the present start of the system. */
+function isFromBeforeStart(file: string): boolean {
+  try {
+    return statSync(file).mtimeMs < Date.now() - uptime() * 1_000 - CLOCK_DOUBT_MS;
+  } catch {
+    return false;
+  }
 }
 
 function startOf(pid: number): string | null {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { uptime } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -66,6 +67,17 @@ describe("a file lock", () => {
   it.runIf(process.platform === "linux")("of a process whose number another one has now is free", () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, `name.${processTag({ pid: process.pid, started: "1" })}.aa.lock`), "");
+    expect(takeFileLock(folder, "name").ok).toBe(true);
+    expect(readdirSync(folder)).toHaveLength(1);
+  });
+
+  it("from before the start of the system is free, also if another process has the number now and the system does not state when it started", () => {
+    const folder = temporaryFolder();
+    const claim = join(folder, `name.${processTag({ pid: process.pid, started: null })}.aa.lock`);
+    writeFileSync(claim, "");
+    expect(takeFileLock(folder, "name")).toEqual({ ok: false, owner: process.pid });
+    const before = Date.now() / 1000 - uptime() - 3_600;
+    utimesSync(claim, before, before);
     expect(takeFileLock(folder, "name").ok).toBe(true);
     expect(readdirSync(folder)).toHaveLength(1);
   });
