@@ -147,6 +147,7 @@ export class RuntimeWatch {
       if (!isSame) await this.#warmUp(runtime);
       // A job may have started in the meantime. The next check is early enough.
       if (signal.aborted || this.#isBusy()) return await runtime.close();
+      if (isSame && this.#runtime !== undefined) runtime.succeed?.(this.#runtime);
       await this.#runtime?.close();
       this.#runtime = runtime;
       this.#saidMissing = false;

@@ -58,6 +58,10 @@ export class OpenAiCompatible implements Runtime {
     this.#contextTokens = (await this.#options.askContext?.(signal)) ?? this.#contextTokens;
   }
 
+  succeed({ contextTokens }: Runtime): void {
+    this.#contextTokens = contextTokens ?? this.#contextTokens;
+  }
+
   async close(): Promise<void> {
     this.#closed.abort();
   }

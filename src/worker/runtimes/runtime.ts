@@ -39,6 +39,8 @@ export interface Runtime {
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;
   /** Makes the runtime load its model, and resolves after its first answer. */
   warmUp(signal: AbortSignal): Promise<void>;
+  /** Takes over the context that `before` has learned at its first answer: another object for the same model of the same runtime. */
+  succeed?(before: Runtime): void;
   /** Ends running generations and releases the runtime's resources. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { OpenAiCompatible } from "../../../src/worker/runtimes/openai-compatible.ts";
 import type { Found } from "../../../src/worker/runtimes/probe.ts";
 import { type Runtime, RuntimeError } from "../../../src/worker/runtimes/runtime.ts";
 import { until } from "../../support/until.ts";
@@ -147,6 +148,21 @@ describe("the watch over the LLM runtime", () => {
     await watched.start();
     expect(watched.runtime).toBe(withAnother);
     expect([withAnother.warm, alone.closed, notes.length]).toEqual([0, 1, 2]);
+  });
+
+  it("[WS3, JB5] the context that the model has told at its first answer stays known when there is another model beside it", async () => {
+    const answer = 'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n';
+    const listing = (models: string[]): Found => {
+      const fetch = async () => new Response(answer, { headers: { "content-type": "text/event-stream" } });
+      const parts = { baseUrl: "http://127.0.0.1:11434/v1", name: "ollama", model: "tiny", models, askContext: async () => 4096, fetch };
+      return { ok: true, runtime: new OpenAiCompatible(parts) };
+    };
+    const { watch: watched, notes } = watch([listing(["tiny"]), listing(["tiny", "large"])]);
+    await watched.start();
+    expect(watched.runtime?.contextTokens).toBe(4096);
+    await watched.start();
+    expect(notes).toHaveLength(2);
+    expect(watched.runtime?.contextTokens).toBe(4096);
   });
 
   it("a job that begins while another model warms up keeps its runtime", async () => {
