@@ -100,12 +100,12 @@ export function openLimit(ms: number, outer: Limit, expired: () => Error): { lim
     };
     const onAbort = (): void => end(outer.signal.reason);
     const expire = (): void => end(expired());
-    let timer = setTimeout(expire, ms);
+    let timer = setTimeout(expire, Math.min(ms, MAX_DELAY));
     extend = (more) => {
       extend = () => false;
       limit.endsAt = Math.min(outer.endsAt, limit.endsAt + more);
       clearTimeout(timer);
-      timer = setTimeout(expire, Math.max(0, limit.endsAt - performance.now()));
+      timer = setTimeout(expire, Math.min(Math.max(0, limit.endsAt - performance.now()), MAX_DELAY));
       return true;
     };
     outer.signal.addEventListener("abort", onAbort, { once: true });

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { readRetryAfter } from "../../../src/sdk/retry.ts";
+import { describe, expect, it, vi } from "vitest";
+import { openLimit, readRetryAfter, untilAborted } from "../../../src/sdk/retry.ts";
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "../../../src/sdk/index.ts";
 import { closedUrl, hang, hangMidBody, loseAnswer, rejection, reply, reset, resetMidBody } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
@@ -142,5 +142,21 @@ describe("Retry-After", () => {
     expect(readRetryAfter("Sat, 21 Nov 2020 00:00:05 GMT", now)).toBe(0);
     expect(readRetryAfter("soon", now)).toBeNull();
     expect(readRetryAfter("-5x", now)).toBeNull();
+  });
+});
+
+describe("a limit of more time than a timer can take", () => {
+  it.each(["from the beginning", "after it was extended"])("does not end at once, %s", (when) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const most = 2 ** 31 - 1;
+      const { limit, release } = openLimit(when === "from the beginning" ? most + 25_000 : most, untilAborted(), () => new Error("the time is over"));
+      if (when === "after it was extended") limit.extendOnce?.(60_000);
+      vi.advanceTimersByTime(1_000);
+      expect(limit.signal.aborted).toBe(false);
+      release();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
