@@ -263,6 +263,17 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await first.says("#fact-accepted", "1");
     });
 
+    it("[WS7] a tab that becomes the worker goes by what the owner has chosen in the other one since", async () => {
+      const first = await started();
+      const second = await open();
+      await second.says("#other-title", "Another tab is this worker");
+      await first.press("Stop");
+      await first.shows("Off");
+      await first.page.close();
+      await second.shows("Off");
+      await online(0);
+    });
+
     it("works offline after the first visit", async () => {
       await context.close();
       context = await profile();

@@ -6,7 +6,7 @@ import { element, saveFile, setText } from "../shell/dom.ts";
 import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
 import { HistoryPanel } from "./history-panel.ts";
 import { PairPanel } from "./pair-panel.ts";
-import { type PageSettings, type SettingsStore, writeSettings } from "./settings.ts";
+import { type PageSettings, readSettings, type SettingsStore, writeSettings } from "./settings.ts";
 import { EventsPanel, IdentityPanel, StatePanel, storageNotice, StoragePanel } from "./state-panel.ts";
 import { exportOf, type View } from "./view.ts";
 
@@ -16,6 +16,13 @@ const SCREEN_HINT: Record<ScreenState, string> = {
   refused: "The system does not allow it at the moment; perhaps it saves power.",
   unsupported: "This browser cannot do that. Set the device so that it does not lock.",
 };
+
+/** The boxes of the settings. */
+const BOXES = [
+  ["keep-screen-on", "keepScreenOn"],
+  ["work-hidden", "workHidden"],
+  ["save-battery", "saveBattery"],
+] as const;
 
 /** The page around the engine. */
 export class WorkerPage {
@@ -47,13 +54,8 @@ export class WorkerPage {
     this.#settings = options.settings;
     this.#screen = new ScreenLock("wakeLock" in navigator ? navigator.wakeLock : undefined, (state) => this.#screenSays(state));
     setText(element("host", HTMLElement), location.host);
-    for (const [id, name] of [
-      ["keep-screen-on", "keepScreenOn"],
-      ["work-hidden", "workHidden"],
-      ["save-battery", "saveBattery"],
-    ] as const) {
+    for (const [id, name] of BOXES) {
       const box = element(id, HTMLInputElement);
-      box.checked = this.#settings[name];
       box.addEventListener("change", () => this.#set({ [name]: box.checked }));
     }
     // Updates the seconds that count down.
@@ -71,6 +73,7 @@ export class WorkerPage {
     element("worker", HTMLElement).hidden = false;
     element("other-tab", HTMLElement).hidden = true;
     if (this.#linkedCode) this.#pair.focus();
+    this.#readSettings();
     this.#told = "rest";
     this.#engine = new EngineLink(this.#engineUrl, (message) => this.#heard(message));
   }
@@ -179,6 +182,12 @@ export class WorkerPage {
     const notice = storageNotice(state);
     if (notice !== null) this.#events.add({ at: Date.now(), tone: "warning", text: `${notice.title}.` });
     else if (state === "kept" && this.#identity !== null) this.#events.add({ at: Date.now(), tone: "info", text: "Everything is stored again." });
+  }
+
+  /** Another tab may have been the worker since this page was loaded, and its owner may have stopped it there. */
+  #readSettings(): void {
+    Object.assign(this.#settings, readSettings(this.#store, this.#settings));
+    for (const [id, name] of BOXES) element(id, HTMLInputElement).checked = this.#settings[name];
   }
 
   #storeAgain(): void {
