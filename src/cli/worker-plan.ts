@@ -16,13 +16,6 @@ export const KEY_ARGS = {
   "config-dir": { type: "string", valueHint: "dir", description: "Configuration folder; default $XDG_CONFIG_HOME/compute-router or the system's own" },
 } as const;
 
-/** The configuration folder and the key file that the options name. */
-export function keyPlace(args: { key?: string | undefined; "config-dir"?: string | undefined }): { folder: string; keyFile: string } {
-  const configDir = args["config-dir"];
-  const folder = configFolder(configDir === undefined ? {} : { configDir });
-  return { folder, keyFile: args.key === undefined ? defaultKeyFile(folder) : resolve(args.key) };
-}
-
 /** The options for a worker's coordinators, key and configuration. */
 export const WORKER_PLACE_ARGS = {
   url: {

@@ -13,7 +13,7 @@ import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile, withClient } from "../seeker.ts";
-import { KEY_ARGS, keyPlace } from "../worker-plan.ts";
+import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */
 export type Claimed = { coordinator: string; pairedAt: string };
@@ -133,15 +133,18 @@ const claim = command({
   description: "Let this machine's worker run the PRIVATE jobs of the user who created the code",
   args: {
     code: { type: "positional", required: true, description: "Six characters, from `pair create`" },
-    url: SEEKER_ARGS.url,
-    ...KEY_ARGS,
+    ...WORKER_PLACE_ARGS,
     json: SEEKER_ARGS.json,
   },
-  run: async (args) => {
-    const reading = readKeyFile(keyPlace(args).keyFile);
+  many: ["url"],
+  run: async (args, all) => {
+    // The key that the worker uses: a code is used up, whichever key claims it.
+    const plan = workerPlan(args, all("url"));
+    const reading = readKeyFile(plan.keyFile);
     if (!reading.ok) throw new CliError(EXIT.key, reading.message);
     const { publicKey } = reading.key;
-    const paired = await claimPairing([args.url], reading.key, args.code);
+    const urls = plan.coordinators.map(({ url }) => url);
+    const paired = await claimPairing(urls, reading.key, args.code);
     if (args.json === true) return printJson({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: paired.pairedAt });
     print(pairedText("paired", publicKey));
   },

@@ -242,4 +242,17 @@ describe("the same words on both sides", () => {
     expect(await runHere(["worker", "key", "show", ...place])).toEqual({ code: 0, stdout: `${WORKER.publicKey}\n`, stderr: `${WORDS}\n` });
     expect(JSON.parse((await runHere(["worker", "key", "show", "--json", ...place])).stdout)).toMatchObject({ fingerprint: WORDS });
   });
+
+  it("pair claim takes the key and the coordinators of worker.json, as worker pair does", async () => {
+    const router = await RouterServer.start();
+    await router.client({ userId: "u" }).trust.create();
+    const folder = withKey();
+    const key = join(withKey(), "worker.key");
+    writeFileSync(join(folder, "worker.key"), `${"1".repeat(64)}\n`, { mode: 0o600 });
+    const coordinators = [{ url: `${router.url.replace("http", "ws")}/` }];
+    writeFileSync(join(folder, "worker.json"), JSON.stringify({ version: 1, coordinators, llm: { kind: "none" }, key }));
+    const claimed = await runHere(["pair", "claim", "A00000", "--json", "--config-dir", folder]);
+    expect(claimed).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(claimed.stdout)).toMatchObject({ provider_pubkey: WORKER.publicKey });
+  });
 });
