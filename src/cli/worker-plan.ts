@@ -98,10 +98,11 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   const reading = readConfig(file);
   if (!reading.ok) throw new CliError(EXIT.usage, reading.message);
   const { config } = reading;
-  const key = args.key ?? config?.key;
+  // A path in the configuration begins at its folder: a service may start the worker in any other one.
+  const key = args.key === undefined ? resolve(folder, config?.key ?? defaultKeyFile(folder)) : resolve(args.key);
   const metrics = args.metrics ?? config?.metrics;
   const name = args.name ?? config?.name;
-  const wish = withMaxTokens(wishOf(args, config), args["max-tokens"], config);
+  const wish = withMaxTokens(wishOf(args, config, folder), args["max-tokens"], config);
   const standby = args.standby === true;
   if (standby && wish === null) throw new CliError(EXIT.usage, "--standby is about LLM jobs, and this worker takes tasks only");
   return {
@@ -110,7 +111,7 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
     standby,
     name,
     folder,
-    keyFile: key === undefined ? defaultKeyFile(folder) : resolve(key),
+    keyFile: key,
     metrics: metrics === undefined ? undefined : metricsAddress(metrics),
     config,
     configFile: file,
@@ -138,7 +139,7 @@ function coordinatorPlaces(urls: readonly string[], network: string | undefined,
 }
 
 /** The LLM that the owner wants; null for none. Any option about the LLM replaces the whole configuration of the LLM. */
-function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | null {
+function wishOf(args: WorkerOptions, config: WorkerConfig | null, folder: string): LlmWish | null {
   const { runtime, model, "llm-url": llmUrl, "model-file": modelFile } = args;
   if (runtime !== undefined && runtime !== "embedded") throw new CliError(EXIT.usage, `--runtime: the only value is "embedded"; for a server use --llm-url`);
   if (modelFile !== undefined && runtime === undefined) throw new CliError(EXIT.usage, "--model-file is for --runtime embedded");
@@ -150,7 +151,7 @@ function wishOf(args: WorkerOptions, config: WorkerConfig | null): LlmWish | nul
     return null;
   }
   if (runtime === "embedded") return { kind: "embedded", ...(modelFile !== undefined && { modelFile: resolve(modelFile) }) };
-  if (llmUrl === undefined && model === undefined && config !== null) return configuredWish(config.llm);
+  if (llmUrl === undefined && model === undefined && config !== null) return configuredWish(config.llm, folder);
   return { kind: "found", ...(llmUrl !== undefined && { llmUrl }), ...(model !== undefined && { model }) };
 }
 
@@ -160,12 +161,12 @@ function withMaxTokens(wish: LlmWish | null, said: string | undefined, config: W
   return wish === null || maxTokens === undefined ? wish : { ...wish, maxTokens };
 }
 
-function configuredWish(llm: WorkerConfig["llm"]): LlmWish | null {
+function configuredWish(llm: WorkerConfig["llm"], folder: string): LlmWish | null {
   switch (llm.kind) {
     case "none":
       return null;
     case "embedded":
-      return { kind: "embedded", ...(llm.model_file !== undefined && { modelFile: resolve(llm.model_file) }) };
+      return { kind: "embedded", ...(llm.model_file !== undefined && { modelFile: resolve(folder, llm.model_file) }) };
     case "find":
       return { kind: "found", ...(llm.url !== undefined && { llmUrl: llm.url }), ...(llm.model !== undefined && { model: llm.model }) };
     default:

@@ -10,7 +10,7 @@ import { ownCommand } from "./command-name.ts";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 
-/** The settings that `compute-router worker init` writes and `worker start` reads. It has no secrets: the key has its own file. */
+/** The settings that `compute-router worker init` writes and `worker start` reads. It has no secrets: the key has its own file. Paths begin at its folder. */
 export const WorkerConfig = z.strictObject({
   version: z.literal(1),
   coordinators: z.array(z.strictObject({ url: Url, network: z.string().min(1).optional() })).min(1),

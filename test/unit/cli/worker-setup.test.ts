@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { workerPlan } from "../../../src/cli/worker-plan.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { configFile, readConfig } from "../../../src/worker/node/worker-config.ts";
@@ -62,6 +63,17 @@ describe("worker init", () => {
     expect(JSON.parse((await init()).stdout)).toMatchObject({ provider_pubkey: publicKey, key_made: false });
     expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining("--force") });
     expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
+  });
+
+  it("a path in a configuration begins at its folder, wherever the worker is started", () => {
+    const folder = temporaryFolder();
+    const llm = { kind: "embedded", model_file: "models/small.gguf" };
+    writeFileSync(join(folder, "worker.json"), JSON.stringify({ version: 1, coordinators: [{ url: "ws://127.0.0.1:4010/" }], llm, key: "mine.key" }));
+    const plan = workerPlan({ "config-dir": folder }, []);
+    expect(plan.keyFile).toBe(join(folder, "mine.key"));
+    expect(plan.wish).toEqual({ kind: "embedded", modelFile: join(folder, "models", "small.gguf") });
+    // A path on the command line begins where the person is.
+    expect(workerPlan({ "config-dir": folder, key: "mine.key" }, []).keyFile).toBe(join(process.cwd(), "mine.key"));
   });
 
   it("a configuration may begin with a byte order mark, as editors of Windows write it", () => {
