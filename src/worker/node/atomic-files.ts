@@ -37,20 +37,28 @@ export function placeOnce(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
   try {
     writeFileSync(draft, content, { mode: 0o600, flag: "wx" });
-    // Unlike a rename, a link never replaces an existing file.
-    linkSync(draft, file);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
-    // A file system without links only has exclusive creation.
-    if (codeOf(error) !== "EPERM" && codeOf(error) !== "ENOTSUP" && codeOf(error) !== "ENOSYS") throw error;
-    return createExclusive(file, content);
+    return linked(draft, file) ?? createExclusive(file, content);
   } finally {
     // Also after a failed write, because a full disk leaves an empty file.
     rmSync(draft, { force: true });
   }
 }
 
+/**
+ * True if the link is made, false if the file exists already. Undefined where there are no links, which systems say with many codes: EPERM, EACCES (Android),
+ * EISDIR (exFAT on Windows).
+ */
+function linked(draft: string, file: string): boolean | undefined {
+  try {
+    // Unlike a rename, a link never replaces an existing file.
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    return codeOf(error) === "EEXIST" ? false : undefined;
+  }
+}
+
+/** All that a file system without links has. */
 function createExclusive(file: string, content: string): boolean {
   try {
     writeFileSync(file, content, { mode: 0o600, flag: "wx" });

@@ -80,6 +80,8 @@ function keepOld(file: string, oldFile: string, old: KeyPair): void {
   } catch (error) {
     // A rotation that was killed before its end has kept the old key already.
     const kept = readKeyFile(oldFile);
-    if (codeOf(error) !== "EEXIST" || !kept.ok || kept.key.publicKey !== old.publicKey) throw error;
+    if (kept.ok && kept.key.publicKey === old.publicKey) return;
+    // A file system without links gets a copy.
+    if (codeOf(error) === "EEXIST" || !placeOnce(oldFile, `${toHex(old.secret)}\n`)) throw error;
   }
 }

@@ -15,6 +15,7 @@ import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "atomic-files.ts");
+const KEYS = join(MODULE, "..", "key-file.ts");
 const hasProc = existsSync("/proc/self");
 
 /** Runs a command line in a process that may write no byte to a file. It meets EFBIG as one on a full disk meets ENOSPC. */
@@ -83,6 +84,36 @@ describe("a rotation", () => {
     writeFileSync(join(folder, `worker.key.${first.key.publicKey.slice(0, 16)}`), "taken");
     const { code, stderr } = await runHere(["worker", "key", "rotate", "--yes", "--config-dir", folder]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: `cannot replace the key in ${join(folder, "worker.key")} (EEXIST)\n` });
+  });
+});
+
+describe("a file system without links", () => {
+  /** What a script says in a process whose every link fails with this code. */
+  function withoutLinks(code: string, script: string): string {
+    const failing = `
+      import fs from "node:fs";
+      import { syncBuiltinESMExports } from "node:module";
+      fs.linkSync = () => { throw Object.assign(new Error("no links"), { code: ${JSON.stringify(code)} }); };
+      syncBuiltinESMExports();
+      const { readKeyFile, readOrMakeKeyFile, rotateKeyFile } = await import(${JSON.stringify(KEYS)});`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", failing + script], { encoding: "utf8" });
+    return stdout + stderr;
+  }
+
+  // FAT on Linux, Android, exFAT on Windows.
+  it.each(["EPERM", "EACCES", "EISDIR"])("that says %s can have a key file, which is never replaced and can be rotated", (code) => {
+    const file = join(temporaryFolder(), "worker.key");
+    const said = withoutLinks(
+      code,
+      `
+      const file = ${JSON.stringify(file)};
+      const [first, again] = [readOrMakeKeyFile(file), readOrMakeKeyFile(file)];
+      console.log(first.made, again.made, first.key.publicKey === again.key.publicKey);
+      const { key, oldFile } = rotateKeyFile(file, first.key);
+      console.log(readKeyFile(file).key.publicKey === key.publicKey, readKeyFile(oldFile).key.publicKey === first.key.publicKey);`,
+    );
+    expect(said).toBe("true false true\ntrue true\n");
+    expect(readdirSync(join(file, ".."))).toHaveLength(2);
   });
 });
 
