@@ -274,6 +274,33 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await online(0);
     });
 
+    it("[WS7] a tab that has lost its place hears nothing more of its old engine, and does not switch the worker off for all tabs", async () => {
+      await context.addInitScript(() => {
+        const engines: Worker[] = [];
+        const Watched = class extends Worker {
+          constructor(url: string | URL, options?: WorkerOptions) {
+            super(url, options);
+            engines.push(this);
+          }
+        };
+        Object.assign(globalThis, { engines, Worker: Watched });
+      });
+      const first = await started();
+      const second = await open();
+      await second.press("Take over here");
+      await first.says("#other-title", "Another tab has taken over");
+      await second.shows("Ready");
+      // An engine whose thread was frozen learns that it was replaced before it reads that it should stop.
+      const stored = await first.page.evaluate(() => {
+        const link = { kind: "ended", reason: "replaced", message: "another worker with the same key has connected" };
+        const report = { link, leaving: false, job: null, unacknowledged: 0, clock: null };
+        const engines: Worker[] = Reflect.get(globalThis, "engines");
+        engines[0]?.dispatchEvent(new MessageEvent("message", { data: { type: "report", report } }));
+        return localStorage.getItem("compute-router-worker");
+      });
+      expect(JSON.parse(stored ?? "null")).toMatchObject({ wanted: true });
+    });
+
     it("works offline after the first visit", async () => {
       await context.close();
       context = await profile();

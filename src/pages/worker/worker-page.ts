@@ -75,7 +75,11 @@ export class WorkerPage {
     if (this.#linkedCode) this.#pair.focus();
     this.#readSettings();
     this.#told = "rest";
-    this.#engine = new EngineLink(this.#engineUrl, (message) => this.#heard(message));
+    const engine = new EngineLink(this.#engineUrl, (message) => {
+      // A closed one has a moment to leave, and what it still says is no longer about this tab.
+      if (engine === this.#engine) this.#heard(message);
+    });
+    this.#engine = engine;
   }
 
   /** Stops the engine, because another tab is the worker now. */
