@@ -43,12 +43,13 @@ export function programName({
   }
   const near = relative(cwd, main);
   const file = near.startsWith("..") || near === "" ? main : near;
-  return `node ${shellWord(file)}`;
+  return `node ${shellWord(file, platform)}`;
 }
 
-/** A word for a shell, quoted if necessary. */
-export function shellWord(word: string): string {
-  return /^[\w./\\:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+/** A word for a shell, quoted if necessary. On Windows in double quotes, because to cmd.exe a single quote is a letter. */
+export function shellWord(word: string, platform: NodeJS.Platform = process.platform): string {
+  if (/^[\w./\\:@%+=,-]+$/.test(word)) return word;
+  return platform === "win32" ? `"${word.replaceAll('"', '\\"')}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** The folder whose programs npx starts: the nearest parent with a package.json or node_modules. */

@@ -65,6 +65,9 @@ describe("a hint names the program as its reader can call it", () => {
 
   it("quotes what a shell would split", () => {
     expect([shellWord("http://127.0.0.1:4010"), shellWord("a b"), shellWord("it's")]).toEqual(["http://127.0.0.1:4010", "'a b'", "'it'\\''s'"]);
+    // To cmd.exe a single quote is a letter.
+    const words = ["C:\\Users\\anna", "C:\\Users\\Anna Meier", "it's"].map((word) => shellWord(word, "win32"));
+    expect(words).toEqual(["C:\\Users\\anna", '"C:\\Users\\Anna Meier"', `"it's"`]);
   });
 });
 
