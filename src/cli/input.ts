@@ -1,7 +1,7 @@
 // What the commands read: JSON files, standard input, and the answers of a person at a terminal.
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { text as readAll } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { parseJson } from "../protocol/text.ts";
 import { untrusted } from "../worker/node/status-line.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -44,7 +44,14 @@ export async function standardInput(how: string): Promise<string> {
 
 async function pipedInput(how: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, `nothing to read: ${how}`);
-  return readAll(process.stdin);
+  const bytes = await buffer(process.stdin);
+  try {
+    // It drops a byte order mark.
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    // With replacement characters in it, it would be another text.
+    throw new CliError(EXIT.usage, "standard input is not UTF-8: save the text as UTF-8 first", { cause: error });
+  }
 }
 
 /** Questions to a person at a terminal. */

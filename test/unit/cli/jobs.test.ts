@@ -188,3 +188,28 @@ describe("jobs", () => {
     expect(await runHere(args, { env: { ROUTER_USER_TOKEN: "wrong" } })).toMatchObject({ code: 5, stderr: expect.stringContaining("user_token_required") });
   });
 });
+
+describe("the text of a job on standard input", () => {
+  it.each([
+    ["Latin-1", [0x67, 0xfc, 0x74]],
+    ["UTF-16, as Windows writes it", [0xff, 0xfe, 0x68, 0x00, 0x69, 0x00]],
+  ])("in %s is refused: the worker would get, and the seeker pay for, another text", async (_title, bytes) => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    for (const command of [
+      ["task", "classify"],
+      ["run", "-"],
+    ]) {
+      const { code, stderr } = await runHere([...command, ...place], { input: Uint8Array.from(bytes) });
+      expect({ code, stderr }).toEqual({ code: 2, stderr: "standard input is not UTF-8: save the text as UTF-8 first\n" });
+    }
+    expect(router.received).toEqual([]);
+  });
+
+  it("may begin with a byte order mark, which is no part of it", async () => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", temporaryFolder()];
+    await runHere(["task", "classify", ...place], { input: "\uFEFFgood" });
+    expect(JSON.parse(router.to("/v1/jobs/commit")[0]?.body ?? "{}")).toMatchObject({ payload: { input: "good" } });
+  });
+});

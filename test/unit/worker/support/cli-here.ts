@@ -18,7 +18,7 @@ let before: Promise<unknown> = Promise.resolve();
  */
 export function runHere(
   args: string[],
-  { env = {}, input = "" }: { env?: NodeJS.ProcessEnv; input?: string } = {},
+  { env = {}, input = "" }: { env?: NodeJS.ProcessEnv; input?: string | Uint8Array } = {},
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const run = before.then(async () => {
     const [stdout, stderr] = [new Kept(), new Kept()];
@@ -26,7 +26,7 @@ export function runHere(
       argv: [process.execPath, join(ROOT, "src", "cli", "main.ts"), ...args],
       // As main.ts has it for a pipe.
       env: { PATH: process.env["PATH"], HOME: process.env["HOME"], XDG_CONFIG_HOME: CONFIGURATION, NO_COLOR: "1", ...env },
-      stdin: Readable.from([Buffer.from(input)]),
+      stdin: Readable.from([typeof input === "string" ? Buffer.from(input) : input]),
       stdout,
       stderr,
     };
