@@ -186,9 +186,9 @@ export class PaidCommits {
   }
 
   async #submit(input: CommitInput, key: string, payer: string, texts: SettleTexts | undefined): Promise<SubmitAnswer> {
-    const { dispatcher, clock, ledger, journal, refusal } = this.#parts;
+    const { dispatcher, clock, journal, refusal } = this.#parts;
     // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
-    const row = dispatcher.state.ledger.payments.get(key) ?? ledger.find(key);
+    const row = dispatcher.storedPayment(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };

@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
+import { CancelTokens } from "../../../src/coordinator/hub/cancel-tokens.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
@@ -386,6 +387,43 @@ describe("a balance", () => {
     // Retention keeps what is owed.
     await hub.inside((self) => self.wake());
     expect(await hub.sql(`SELECT kind FROM payments WHERE key = '${large.key}'`)).toEqual([{ kind: "credit" }]);
+  });
+
+  test("[PY9] a payment that comes again in the turn in which its last money is spent is paid by another credit, and keeps none of its own", async () => {
+    const hub = new TestHub({ TESTNET_MODE: "false" });
+    listen();
+    settles();
+    const [worker, other] = [await hub.worker(), await hub.worker()];
+    const [first, second, third] = [paymentInput(), paymentInput(), paymentInput()];
+    const jobs = [await bought(hub, first), await bought(hub, second)];
+    await Promise.all([worker, other].map((one) => one.assigned({ acks: false })));
+    // Settled and not started: each becomes a credit.
+    await hub.inside(async (self, { storage }) => {
+      const tokens = new CancelTokens(storage.sql);
+      for (const id of jobs) await self.cancel(id, tokens.of(id));
+    });
+    await worker.next("job_cancel");
+    other.close();
+    await hub.online(1);
+    await bought(hub, third);
+    const running = await worker.assigned();
+    const again = commitInput();
+    expect(await hub.stub.reserve(again, first)).toEqual({ state: "credit" });
+    const frame = worker.completion(running, { summary: "s", word_count: 1 });
+    await hub.inside(async (self, state) => {
+      const [ws] = state.getWebSockets();
+      const completed = ws === undefined ? undefined : self.webSocketMessage(ws, JSON.stringify(frame));
+      expect(await self.submit(again, first.key, "0xaa")).toMatchObject({ ok: true, jobId: again.id });
+      await completed;
+    });
+    await worker.next("job_complete_ack");
+    await worker.complete(await worker.assigned());
+    const rows = await hub.sql(`SELECT key, kind, credit FROM payments ORDER BY rowid`);
+    expect(rows).toEqual([
+      { key: first.key, kind: "spent", credit: null },
+      { key: second.key, kind: "spent", credit: null },
+      { key: third.key, kind: "void", credit: null },
+    ]);
   });
 
   test("[PY9] of an earlier hub is whole, and its payment belongs to its own job", async () => {
