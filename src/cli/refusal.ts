@@ -6,6 +6,7 @@ import {
   ConflictError,
   NotFoundError,
   NoTrustedWorkerError,
+  PaymentLimitError,
   PaymentRequiredError,
   RateLimitedError,
 } from "../sdk/index.ts";
@@ -20,7 +21,9 @@ export function isRefusal(error: unknown): boolean {
 /** What to do after a commit that may have been accepted, as the end of a message; empty after any other. */
 export function lostText(error: ComputeRouterError, isPaying: boolean): string {
   const { idempotencyKey } = error;
-  return idempotencyKey === null || isRefusal(error) ? "" : `; ${sameKeyText(idempotencyKey, isPaying)}`;
+  // A payment over a limit was not signed.
+  const isUnpaid = isRefusal(error) || (error instanceof PaymentLimitError && !mayBeAccepted(error));
+  return idempotencyKey === null || isUnpaid ? "" : `; ${sameKeyText(idempotencyKey, isPaying)}`;
 }
 
 /** How to get the job of a commit whose answer is missing: its key makes the next commit the same job [API5]. */

@@ -1,8 +1,7 @@
 // What the commands for users share: the options that name coordinator, user and payer, the SDK client, advice for its errors, and the local list of jobs.
 import { randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { join } from "node:path";
 import * as z from "zod";
 import { JobType } from "../protocol/job.ts";
 import { parseJson } from "../protocol/text.ts";
@@ -20,6 +19,7 @@ import {
   NoSuchModelError,
   NotFoundError,
   NoTrustedWorkerError,
+  PaymentLimitError,
   PaymentRequiredError,
   ProtocolError,
   ReceiptError,
@@ -35,6 +35,7 @@ import { untrusted } from "../worker/node/status-line.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";
+import { PAYER_ARGS, payerOptions } from "./payer.ts";
 import { lostText } from "./refusal.ts";
 import { needsNewerNode } from "./version.ts";
 
@@ -92,34 +93,6 @@ export function keptUserId(folder: string): string {
     throw new CliError(EXIT.error, `cannot store a user id in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
   }
   throw new CliError(EXIT.error, `${file} is empty; delete it, or use --user ID`);
-}
-
-/** The options of every command that may pay. */
-const PAYER_ARGS = {
-  payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is the default export of this module (docs/sdk.md, Paying)" },
-  "max-price": { type: "string", valueHint: "dollars", description: "Maximum price of the job in US dollars, such as 0.01; with --payer the default is 0.01" },
-} as const;
-
-/** The default limit for a job with a payer, in US dollars: the price of the most expensive endpoint. */
-const DEFAULT_MAX_PRICE = "0.01";
-
-/** The SDK's options for paying. This program has no wallet and reads no keys; the module of the user does. */
-async function payerOptions(args: { payer?: string | undefined; "max-price"?: string | undefined }): Promise<ClientOptions> {
-  const maxPrice = args["max-price"] ?? (args.payer === undefined ? undefined : DEFAULT_MAX_PRICE);
-  const payment = args.payer === undefined ? undefined : await loadHook(args.payer);
-  return { ...(maxPrice !== undefined && { maxPrice }), ...(payment !== undefined && { payment }) };
-}
-
-async function loadHook(file: string): Promise<NonNullable<ClientOptions["payment"]>> {
-  let module: { default?: ClientOptions["payment"] };
-  try {
-    module = await import(pathToFileURL(resolve(file)).href);
-  } catch (error) {
-    if (error instanceof InvalidOptionError) throw error;
-    throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
-  }
-  if (typeof module.default === "function") return module.default;
-  throw new CliError(EXIT.usage, `--payer: the default export of ${file} is not a payment hook, as payWithEvm(account) is`);
 }
 
 /** The options of every command that asks a coordinator something. */
@@ -216,6 +189,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
+  if (error instanceof PaymentLimitError && error.reason === "token_not_allowed")
+    return because(EXIT.refused, `${error.message}; to allow it, give the hook of --payer the option \`tokens\` (docs/sdk.md, Paying)`);
   if (error instanceof NoSuchModelError) return because(EXIT.refused, `no_such_model: ${error.message}; see: ${ownCommand(`models${urlHint(args.url)}`)}`);
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);

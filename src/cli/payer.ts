@@ -1,0 +1,70 @@
+// The payment hook of `--payer`: a module of the user, which has the wallet. This program has none and reads no keys.
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type ClientOptions, ComputeRouterError, InvalidOptionError, type PaymentHook, PaymentLimitError, ProtocolError } from "../sdk/index.ts";
+import { readMaxPrice } from "../sdk/payment.ts";
+import { CliError, EXIT } from "./command.ts";
+
+/** The options of every command that may pay. */
+export const PAYER_ARGS = {
+  payer: { type: "string", valueHint: "file.mjs", description: "Pay with the payment hook that is the default export of this module (docs/sdk.md, Paying)" },
+  "max-price": { type: "string", valueHint: "dollars", description: "Maximum price of the job in US dollars, such as 0.01; with --payer the default is 0.01" },
+} as const;
+
+/** The default limit for a job with a payer, in US dollars: the price of the most expensive endpoint. */
+const DEFAULT_MAX_PRICE = "0.01";
+
+/** The SDK's options for paying. */
+export async function payerOptions(args: { payer?: string | undefined; "max-price"?: string | undefined }): Promise<ClientOptions> {
+  const given = args["max-price"];
+  const maxPrice = given === undefined ? undefined : maxPriceIn(given);
+  if (args.payer === undefined) return { ...(maxPrice !== undefined && { maxPrice }) };
+  return { maxPrice: maxPrice ?? DEFAULT_MAX_PRICE, payment: await loadHook(args.payer) };
+}
+
+function maxPriceIn(text: string): number {
+  try {
+    return readMaxPrice(text);
+  } catch (error) {
+    throw new CliError(EXIT.usage, "--max-price: US dollars, as 0.01", { cause: error });
+  }
+}
+
+async function loadHook(file: string): Promise<PaymentHook> {
+  let module: { default?: ClientOptions["payment"] };
+  try {
+    module = await import(pathToFileURL(resolve(file)).href);
+  } catch (error) {
+    if (error instanceof InvalidOptionError) throw error;
+    throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
+  }
+  const pay = module.default;
+  if (typeof pay !== "function") throw new CliError(EXIT.usage, `--payer: the default export of ${file} is not a payment hook, as payWithEvm(account) is`);
+  return async (required, attempt) => {
+    try {
+      return await pay(required, attempt);
+    } catch (error) {
+      // After Ctrl-C it is the reason of the signal.
+      if (attempt.signal.aborted) throw error;
+      const known = knownError(error);
+      if (known !== null) throw known;
+      throw new CliError(EXIT.error, `--payer: the payment hook of ${file} failed: ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      });
+    }
+  };
+}
+
+/**
+ * An error of the SDK that the module of the user has imported; null for any other. The built program has its own copy of the SDK, so `instanceof` does not know
+ * the errors of the package.
+ */
+function knownError(error: unknown): ComputeRouterError | null {
+  if (error instanceof ComputeRouterError) return error;
+  if (!(error instanceof Error && "code" in error && "idempotencyKey" in error)) return null;
+  const { code, message, cause } = error;
+  const reason = "reason" in error && typeof error.reason === "string" ? error.reason : undefined;
+  if (code === "payment_limit" && "price" in error && "maxPrice" in error)
+    return new PaymentLimitError(String(error.price), Number(error.maxPrice), { status: 402, reason, cause });
+  return new ProtocolError(message, { status: 402, reason, cause });
+}

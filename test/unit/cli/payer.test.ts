@@ -1,0 +1,53 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it } from "vitest";
+import { ROOT } from "../../../scripts/coordinator-process.ts";
+import { RouterServer } from "../sdk/support/router-server.ts";
+import { runHere } from "../worker/support/cli-here.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+/** Another copy of the SDK's errors: the built program has its own, and a module of the user imports those of the package. */
+const OTHER_ERRORS = `${pathToFileURL(join(ROOT, "src", "sdk", "errors.ts")).href}?another-copy`;
+
+/** Runs a job with a payment hook of this text, in a module that has the other errors. */
+async function runPaying(hook: string): Promise<{ code: number; stderr: string; paid: string[] }> {
+  const router = await RouterServer.start({ gated: true });
+  const folder = temporaryFolder();
+  const file = join(folder, "payer.mjs");
+  writeFileSync(file, `import { PaymentLimitError, ProtocolError } from ${JSON.stringify(OTHER_ERRORS)};\nexport default ${hook};\n`);
+  const { code, stderr } = await runHere(["run", "hi", "--payer", file, "--url", router.url, "--config-dir", folder]);
+  return { code, stderr: stderr.replaceAll(file, "FILE"), paid: router.charged };
+}
+
+describe("a payment hook that does not pay is one line of advice, not a stack", () => {
+  it("[PY1] it may not spend the token: how to allow it, and no word of a payment that may have been made", async () => {
+    const hook = 'async () => { throw new PaymentLimitError("10000 units of 0x01 on eip155:1", 0.1, { status: 402, reason: "token_not_allowed" }); }';
+    expect(await runPaying(hook)).toEqual({
+      code: 5,
+      stderr:
+        "the router asks for 10000 units of 0x01 on eip155:1, which is not an allowed token; to allow it, give the hook of --payer the option `tokens` (docs/sdk.md, Paying)\n",
+      paid: [],
+    });
+  });
+
+  it("[PY1] the price is over the limit of the hook", async () => {
+    const hook = 'async () => { throw new PaymentLimitError("10000 units", 0.001, { status: 402 }); }';
+    expect(await runPaying(hook)).toEqual({ code: 5, stderr: "the router asks for 10000 units, which is not within maxPrice ($0.001)\n", paid: [] });
+  });
+
+  it("another error of the SDK", async () => {
+    const { code, stderr } = await runPaying('async () => { throw new ProtocolError("the 402 does not say how to pay", { status: 402 }); }');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^the 402 does not say how to pay[^\n]*\n$/) });
+  });
+
+  it("an error of the wallet: whose it is, and what it says", async () => {
+    const { code, stderr, paid } = await runPaying('async () => { throw new Error("the wallet is locked"); }');
+    expect({ code, stderr, paid }).toEqual({ code: 1, stderr: "--payer: the payment hook of FILE failed: the wallet is locked\n", paid: [] });
+  });
+});
+
+it.each(["x", "-1", "0.0000001"])("--max-price %s is told by the name of the option", async (price) => {
+  const { code, stderr } = await runHere(["run", "hi", "--max-price", price]);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: "--max-price: US dollars, as 0.01\n" });
+});
