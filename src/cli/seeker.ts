@@ -176,7 +176,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   if (error instanceof RouterConnectionError)
     return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or use --url`);
   if (error instanceof NoTrustedWorkerError) {
-    return because(EXIT.job, `no_trusted_worker: none of your paired workers is online; to pair one: ${sameUser("pair create", args)}`);
+    const [list, create] = [sameUser("pair list", args), sameUser("pair create", args)];
+    return because(EXIT.job, `no_trusted_worker: none of your paired workers is online and takes such jobs; to see them: ${list}; to pair one: ${create}`);
   }
   if (error instanceof NoEligibleWorkerError)
     return because(

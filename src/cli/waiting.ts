@@ -144,28 +144,30 @@ export async function runJob(
       return client.run(job, { ...options, signal, onUpdate });
     }),
   );
-  if (result !== undefined) printResult(result, args.json === true);
+  if (result !== undefined) printResult(result, args);
 }
 
 /** Prints a result: the output on standard output, the facts about it on standard error, so that a pipe gets only the output. */
-function printResult(result: RunResult, json: boolean): void {
+function printResult(result: RunResult, args: SeekerOptions & { json?: boolean | undefined }): void {
   const { output, receipt, verified, verification, price, credit, jobId, source } = result;
-  if (json) {
+  if (args.json === true) {
     const reason = verification.ok ? {} : { reason: verification.reason };
     return printJson({ job_id: jobId, source, price, credit, verified, ...reason, result: result.result, receipt });
   }
   printUntrusted(`${typeof output === "string" ? output : JSON.stringify(output, null, 2)}\n`);
-  printFacts(result);
+  printFacts(result, args);
 }
 
 /** Prints the facts about a result on standard error: receipt, signer, price, job. */
-export function printFacts({ receipt, verification, price, credit, jobId }: RunResult): void {
+export function printFacts({ receipt, verification, price, credit, jobId }: RunResult, args: Pick<SeekerOptions, "payer">): void {
   const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
   const verdict = verification.ok ? "receipt valid" : `NOT verified: ${verification.reason}`;
-  print(untrusted([verdict, signer, ...(price === null ? [] : [priceText(price, credit)]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+  print(untrusted([verdict, signer, ...(price === null ? [] : [priceText(price, credit, args)]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
 }
 
-function priceText(price: string, credit: Credit | null): string {
+function priceText(price: string, credit: Credit | null, { payer }: Pick<SeekerOptions, "payer">): string {
+  // Without a payer the program cannot pay, so a job that has a result was free.
+  if (payer === undefined && credit === null) return `free (quoted ${price})`;
   return credit === null ? price : `${price} from your credit, ${inDollars(credit.balance)} left`;
 }
 

@@ -94,7 +94,7 @@ export const run = command({
     const result = await withClient(args, (client) =>
       waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
     );
-    if (result !== undefined) printFacts(result);
+    if (result !== undefined) printFacts(result, args);
   },
 });
 

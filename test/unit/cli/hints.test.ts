@@ -113,6 +113,16 @@ describe("compute-router user", () => {
   });
 });
 
+it("a PRIVATE job that no paired worker can take: none may be online, or those that are do not take such jobs [JB8]", async () => {
+  const router = await RouterServer.start({ trusted: false });
+  const { code, stderr } = await runHere(["run", "hi", "--private", "--url", router.url, "--user", "ann"]);
+  const place = `--url ${router.url} --user ann`;
+  expect({ code, stderr }).toEqual({
+    code: 7,
+    stderr: `no_trusted_worker: none of your paired workers is online and takes such jobs; to see them: npx compute-router pair list ${place}; to pair one: npx compute-router pair create ${place}\n`,
+  });
+});
+
 describe("a failed job says what became of its money", () => {
   /** The message for a job that failed in this way, to a person with a payer or without one. */
   async function said(money: Partial<Pick<JobFailedError, "charged" | "credit">>, pays: boolean): Promise<string> {

@@ -68,7 +68,8 @@ describe("the wait for a job", () => {
     const child = spawn(process.execPath, [CLI, "run", "hi", option, "--user", "u", "--url", router.url], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.destroy();
     const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
-    const facts = option === "--json" ? "" : expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  \\S+  job ${onlyJob(router)}\\n$`));
+    const facts =
+      option === "--json" ? "" : expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  free \\(quoted \\S+\\)  job ${onlyJob(router)}\\n$`));
     expect({ code, stderr }).toEqual({ code: 0, stderr: facts });
   });
 
@@ -81,7 +82,8 @@ describe("the wait for a job", () => {
       closeSync(full);
       const [stderr, [code]] = await Promise.all([text(child.stderr ?? Readable.from([])), once(child, "close")]);
       expect(code).toBe(1);
-      const facts = option === "--json" ? [] : [expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  \\S+  job ${onlyJob(router)}$`))];
+      const facts =
+        option === "--json" ? [] : [expect.stringMatching(new RegExp(`^receipt valid  worker \\S+  free \\(quoted \\S+\\)  job ${onlyJob(router)}$`))];
       const lines = stderr.trimEnd().split("\n");
       expect(lines).toHaveLength(facts.length + 1);
       expect(lines).toEqual(expect.arrayContaining(["the output is not complete: it cannot be written (ENOSPC)", ...facts]));
