@@ -123,6 +123,26 @@ it("a PRIVATE job that no paired worker can take: none may be online, or those t
   });
 });
 
+describe("a result says what it has cost", () => {
+  it.each([
+    ["run", "hi"],
+    ["run", "hi", "--stream"],
+    ["task", "classify"],
+  ])("without a payer nothing: the price is only a quote: %j", async (...words) => {
+    const router = await RouterServer.start();
+    const { code, stderr } = await runHere([...words, "--url", router.url, "--user", "ann"], { input: "a text" });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/ {2}free \(quoted \$0\.0\d+\) {2}job /) });
+  });
+
+  it("with a payer, its price", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const payer = join(temporaryFolder(), "payer.mjs");
+    writeFileSync(payer, 'export default async () => ({ "X-PAYMENT": "paid" });');
+    const { code, stderr } = await runHere(["run", "hi", "--payer", payer, "--url", router.url, "--user", "ann"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/ {2}\$0\.010 {2}job /) });
+  });
+});
+
 describe("a failed job says what became of its money", () => {
   /** The message for a job that failed in this way, to a person with a payer or without one. */
   async function said(money: Partial<Pick<JobFailedError, "charged" | "credit">>, pays: boolean): Promise<string> {
@@ -147,7 +167,7 @@ describe("a failed job says what became of its money", () => {
   it("[PY9] a result that was paid from the balance says what is left", () => {
     const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     const result = { output: "x", source: "router", result: null, receipt: null, verified: false, jobId: "j", status: "completed" } as const;
-    printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit });
+    printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit }, { payer: "p.mjs" });
     expect(stderr.mock.calls.join("")).toContain("$0.001 from your credit, $0.009 left");
     stderr.mockRestore();
   });
