@@ -1,7 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -43,8 +41,6 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
 describe("the README's curl commands", () => {
   let coordinator: CoordinatorHere;
   const environment: Record<string, string> = { USER_TOKEN: "a-secret" };
-  const folder = mkdtempSync(join(tmpdir(), "readme-"));
-  const headers = join(folder, "headers");
 
   beforeAll(async () => {
     coordinator = await shareCoordinator("evm");
@@ -52,22 +48,24 @@ describe("the README's curl commands", () => {
     await worker.connect();
     worker.serve();
     environment.PROVIDER_PUBKEY = worker.publicKey;
-    return () => {
-      worker.close();
-      rmSync(folder, { recursive: true });
-    };
+    return () => worker.close();
   });
 
   async function shell(command: string): Promise<string> {
-    // The token of a commit is in a header.
-    const here = command
-      .replaceAll("http://127.0.0.1:4010", coordinator.url)
-      .replace(/^curl -s -X POST .*commit/, (start) => start.replace("-s", `-s -D ${headers}`));
+    const here = command.replaceAll("http://127.0.0.1:4010", coordinator.url);
     const { stdout } = await run("bash", ["-c", here], { env: { ...process.env, ...environment } });
-    const [, token] = /^x-cancel-token: (\w+)/im.exec(existsSync(headers) ? readFileSync(headers, "utf8") : "") ?? [];
+    // With -i the headers come first.
+    const [, head = "", body = stdout] = /^(HTTP\/.*?)\r\n\r\n(.*)$/s.exec(stdout) ?? [];
+    const [, token] = /^x-cancel-token: (\w+)/im.exec(head) ?? [];
     if (token !== undefined) environment.CANCEL_TOKEN = token;
-    return stdout;
+    return body;
   }
+
+  it("the secret of the user is made by the command that a comment names", async () => {
+    const [, how = ""] = /^# .*: (USER_TOKEN=\$\(.*\))$/m.exec(README) ?? [];
+    const { stdout } = await run("bash", ["-c", `${how}; echo "$USER_TOKEN"`]);
+    expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+  });
 
   it("there is one for every endpoint", () => {
     expect(CURLS).toHaveLength(ANSWERS.length + 1);
