@@ -56,7 +56,8 @@ async function subject(args: { receipt?: string | undefined; result?: string | u
   const job = Array.isArray(saved) ? joined(saved, name) : saved;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
   if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
-  if (job["result"] === null || job["result"] === undefined) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
+  if (job["result"] === undefined) throw new CliError(EXIT.usage, `${name} is not a job, nor an answer of /v1/chat/completions or /v1/completions`);
+  if (job["result"] === null) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
   const receipt = args.receipt === undefined ? readReceipt(job["receipt"], name) : readReceipt(await readJsonFile(args.receipt), args.receipt);
   // The coordinator names the member `id`, and `run --json` names it `job_id`.
   return { receipt: ofJob(receipt, job["id"] ?? job["job_id"]), results: [job["result"]] };

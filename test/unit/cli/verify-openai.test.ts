@@ -84,6 +84,17 @@ describe("verify of an answer that an OpenAI client saved", () => {
     expect(await verifyText("data\n")).toMatchObject({ code: 2, stderr: expect.stringContaining("is not JSON") });
   });
 
+  it.each([{}, [], { name: "a-package" }, { job_id: ID }])(
+    "a file that is neither a job nor such an answer is not told as a job without a result: %j",
+    async (other) => {
+      expect(await verify(other)).toMatchObject({ code: 2, stderr: expect.stringMatching(/is not a job|its last chunk is missing/) });
+      expect(await verify({ id: ID, status: "pending", result: null, receipt: null })).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining("has no result (not yet"),
+      });
+    },
+  );
+
   it("says what to save instead of an answer without a text", async () => {
     expect(await verify({ ...saved("chat", "Paris."), choices: [] })).toMatchObject({ code: 2, stderr: expect.stringContaining(`job ${ID} --json`) });
   });
