@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the receipt of a job: curl -s http://127.0.0.1:4010/v1/jobs/ID | python3 verify_receipt.py ID [key of the worker]
 
-It needs Debian's python3-cryptography; see docs/receipts.md. It exits with 0 if the receipt is valid, else with 1."""
+It needs Debian's python3-cryptography; see docs/receipts.md. It exits with 0 if the receipt is valid, with 1 if not, and with 2 if
+it got no job or no id."""
 import base64, hashlib, json, re, sys
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -85,8 +86,12 @@ def verify(job, job_id, worker=None):
 
 
 if __name__ == "__main__":
+    job = "" if sys.stdin.isatty() else sys.stdin.read()
+    if len(sys.argv) not in (2, 3) or not job.strip():
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
     try:
-        verify(json.load(sys.stdin), *sys.argv[1:])
+        verify(json.loads(job), *sys.argv[1:])
     except (ValueError, KeyError, TypeError) as error:
         sys.exit(f"NOT valid: {error}")
     print("valid")

@@ -138,6 +138,12 @@ describe.skipIf(!HAS_CRYPTOGRAPHY)(
       expect(await verify(paid, id)).toMatchObject({ code: 0 });
     });
 
+    it("says how to call it if there is no job or no id, and never that a receipt is not valid", async () => {
+      const how = { code: 2, said: expect.stringMatching(/^Checks the receipt of a job: curl /) };
+      expect(await verify({})).toEqual(how);
+      expect(await verify({}, "an-id", "a-key", "a word too many")).toEqual(how);
+    });
+
     it("[RC1, RC2] agrees with the vectors: every output, the malleable signature, and the keys that must be refused", async () => {
       const vectors: {
         receipts: { name: string; output_json: string; hashed_text: string; receipt: Record<string, string>; malleable_signature?: string }[];
