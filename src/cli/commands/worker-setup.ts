@@ -148,9 +148,13 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
     return chosen === model && wish.model === undefined ? wish : { ...wish, model: chosen };
   }
   print(`  found none; to get one, ${untrusted(found.hint)}`);
-  const choice = await prompt.ask("LLM: `find` (search for one regularly), `embedded` (a very small model, for a first try), or `none`", "find");
-  if (/^e/i.test(choice)) return { kind: "embedded" };
-  return /^n/i.test(choice) ? null : wish;
+  for (;;) {
+    const choice = await prompt.ask("LLM: `find` (search for one regularly), `embedded` (a very small model, for a first try), or `none`", "find");
+    if (/^e/i.test(choice)) return { kind: "embedded" };
+    if (/^n/i.test(choice)) return null;
+    if (/^f/i.test(choice)) return wish;
+    print("  one of: find, embedded, none");
+  }
 }
 
 async function askModel(models: readonly string[], usual: string, prompt: Prompt): Promise<string> {

@@ -36,6 +36,21 @@ describe.runIf(hasScript)("on a terminal", () => {
     });
   });
 
+  it("worker init without an LLM accepts only the words that it names, and asks again for any other", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    const folder = join(temporaryFolder(), "new");
+    const { says, type, exited } = terminal(["worker", "init", "--url", coordinator.url, "--llm-url", "http://127.0.0.1:1/v1", "--config-dir", folder]);
+    await says("Coordinator (several");
+    type("\r\r");
+    await says("found none");
+    type("my llama\r");
+    await says("one of: find, embedded, none");
+    type("None\r\r");
+    expect(await exited).toBe(0);
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toMatchObject({ llm: { kind: "none" } });
+  });
+
   it("worker init shows the LLM that it finds, and accepts only one of its models", async () => {
     const coordinator = await FakeCoordinator.start();
     void coordinator.dialled().then((worker) => worker.challenge());
