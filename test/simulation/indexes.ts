@@ -4,6 +4,7 @@ import { broken } from "./violation.ts";
 
 type Pool = DispatchState["timers"];
 type PoolName = Parameters<DispatchState["idle"]["get"]>[0];
+type IdlePool = NonNullable<ReturnType<DispatchState["idle"]["get"]>>;
 type Network = Parameters<DispatchState["networks"]["set"]>[1];
 
 const MODELS = ["ant", "bee", "cat"] as const;
@@ -70,7 +71,7 @@ function checkWorkers(state: DispatchState): void {
   const idle = new Count();
   const connected = new Count();
   const proven = new Count();
-  const newcomers = new Count();
+  const newcomers = new Map([...state.networks.keys()].map((name) => [name, new Count()]));
   const hasModels = [...state.workers.values()].some(({ models, chats }) => models.length > 0 || chats);
   const { pools, idlePools } = hasModels ? ALL_POOLS : BASE_POOLS;
   let resting = 0;
@@ -92,14 +93,15 @@ function checkWorkers(state: DispatchState): void {
     if (worker.arrivesAt !== null) arriving++;
     for (const name of idlePools) {
       const suited = name.endsWith("#chat") ? worker.chats && serves(worker, name.slice(0, -" #chat".length) as PoolName) : serves(worker, name);
-      const idles = suited && free && worker.proven;
-      idle.add(name, idles);
-      if ((state.idle.get(name)?.has(key) ?? false) !== idles) broken("index", `idle ${name} is wrong about ${key}`);
       const network = state.networks.get(worker.network);
-      const isNewcomer = suited && free && !worker.proven;
-      if ((network?.idle.get(name)?.has(key) ?? false) !== isNewcomer) broken("index", `probation ${name} is wrong about ${key}`);
-      newcomers.add(name, isNewcomer);
-      if (isNewcomer && network !== undefined) checkTurn(state, name, network);
+      const [right, wrong] = worker.proven ? [state.idle, network?.idle] : [network?.idle, state.idle];
+      checkIdle(right?.get(name), worker, name, suited, free);
+      if (has(wrong?.get(name), key) > 0) broken("index", `${name} has ${key}, which is ${worker.proven ? "proven" : "on probation"}`);
+      (worker.proven ? idle : newcomers.get(worker.network))?.add(name, has(right?.get(name), key));
+      if (suited && !worker.proven) {
+        if (network === undefined) broken("index", `the network of ${key} is not known`);
+        else checkTurn(state, name, network);
+      }
     }
     for (const name of pools) {
       const counts = serves(worker, name) && !worker.draining && !worker.silent;
@@ -116,17 +118,46 @@ function checkWorkers(state: DispatchState): void {
   checkPools(state.idle, idle, idlePools, "idle");
   checkPools(state.connected, connected, pools, "connected");
   checkPools(state.proven, proven, pools, "proven");
-  let listed = 0;
-  for (const network of state.networks.values()) for (const pool of network.idle.values()) listed += pool.size;
-  if (listed !== newcomers.total) broken("index", "probation has strangers");
+  for (const [name, network] of state.networks) checkPools(network.idle, newcomers.get(name) ?? new Count(), idlePools, `probation of ${name}`);
+  for (const name of idlePools) checkTurns(state, name);
   if (state.keyByConn.size !== state.workers.size) broken("index", "keyByConn has strangers");
   if (state.arriving.size !== arriving) broken("index", "arriving has strangers");
   if (state.resting.size !== resting || state.silent.size !== silent) broken("index", "resting or silent has strangers");
 }
 
-/** A network with an idle newcomer is in one place of a pool: that of its present turn, or among those that a claim still has to place. */
-function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, atWork, lastUsedAt, backOffUntil }: Network): void {
+/** In how many of the two sets of an idle pool a worker is. */
+function has(pool: IdlePool | undefined, key: string): number {
+  return Number(pool?.order.has(key) === true) + Number(pool?.moved.has(key) === true);
+}
+
+/** A worker has its present place in each pool that it suits, which is none while it is busy; or a claim still has to place it. */
+function checkIdle(pool: IdlePool | undefined, { key, placed, lastUsedAt, seq }: Worker, name: PoolName, suited: boolean, free: boolean): void {
+  if (!suited && (placed.has(name) || has(pool, key) > 0)) broken("index", `idle ${name} has ${key}, which does not suit it`);
+  if (!suited) return;
+  if (placed.has(name) === (pool?.moved.has(key) ?? false)) broken("index", `idle ${name} does not know that ${key} has moved`);
+  if (!placed.has(name)) return;
+  if ((pool?.order.has(key) ?? false) !== free) broken("index", `idle ${name} is wrong about ${key}`);
+  const place = pool?.order.firstWhere((id) => id === key);
+  if (place !== undefined && (place.order !== lastUsedAt || place.seq !== seq)) broken("index", `idle ${name} has an old place of ${key}`);
+}
+
+/** What stands in the order of turns has an idle newcomer. */
+function checkTurns({ probation, networks }: DispatchState, pool: PoolName): void {
   const turns = probation.get(pool);
+  for (const name of [...(turns?.free.ids() ?? []), ...(turns?.working.ids() ?? [])])
+    if ((networks.get(name)?.idle.get(pool)?.order.size ?? 0) === 0) broken("index", `probation ${pool} has ${name}, where nobody is idle`);
+  for (const name of turns?.moved ?? []) if (!networks.has(name)) broken("index", `probation ${pool} has ${name}, which is not known`);
+}
+
+/** A network with idle newcomers is in one place of a pool: that of its present turn, or among those that a claim still has to place. */
+function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, idle, atWork, lastUsedAt, backOffUntil }: Network): void {
+  const turns = probation.get(pool);
+  const own = idle.get(pool);
+  if (own === undefined) {
+    if (placed.has(pool)) broken("index", `probation ${pool} has ${name}, where nobody is idle`);
+    return;
+  }
+  if (own.moved.size > 0 && turns?.moved.has(name) !== true) broken("index", `probation ${pool} does not know that workers of ${name} have moved`);
   if (turns?.moved.has(name) === placed.has(pool)) broken("index", `probation ${pool} does not know that ${name} has moved`);
   const [right, wrong] = atWork.size > 0 ? [turns?.working, turns?.free] : [turns?.free, turns?.working];
   const place = right?.firstWhere((id) => id === name);
@@ -137,12 +168,9 @@ function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed,
 /** How many belong into each pool. */
 class Count {
   readonly #counts = new Map<PoolName, number>();
-  total = 0;
 
-  add(name: PoolName, belongs = true): void {
-    if (!belongs) return;
-    this.total++;
-    this.#counts.set(name, this.of(name) + 1);
+  add(name: PoolName, belongs: boolean | number = true): void {
+    if (belongs !== false && belongs !== 0) this.#counts.set(name, this.of(name) + Number(belongs));
   }
 
   of(name: PoolName): number {
@@ -156,7 +184,12 @@ class Count {
 }
 
 /** Pools with nothing in them are not kept: strangers choose the names of models. */
-function checkPools(pools: DispatchState["idle"] | DispatchState["connected"], should: Count, names: readonly PoolName[], what: string): void {
+function checkPools(
+  pools: Pick<DispatchState["idle"] | DispatchState["connected"], "get" | "size">,
+  should: Count,
+  names: readonly PoolName[],
+  what: string,
+): void {
   for (const name of names) if ((pools.get(name)?.size ?? 0) !== should.of(name)) broken("index", `${what} ${name} has strangers`);
   if (pools.size !== should.size) broken("index", `${what} keeps ${pools.size} pools, ${should.size} have something in them`);
 }
@@ -189,7 +222,7 @@ function checkJobs(state: DispatchState): void {
       } else {
         own += job.trustedKeys.length;
         for (const key of job.trustedKeys)
-          if (!state.waitingFor.get(`${poolNameOf(state, job)} ${key}`)?.has(id)) broken("index", `waitingFor ${key} misses ${id}`);
+          if (state.waitingFor.get(key)?.get(poolNameOf(state, job))?.has(id) !== true) broken("index", `waitingFor ${key} misses ${id}`);
       }
       if (state.retrying.has(id) !== job.tried.size > 0) broken("index", `retrying is wrong about ${id}`);
       if (job.tried.size > 0) retrying++;
@@ -222,9 +255,9 @@ function checkJobs(state: DispatchState): void {
   }
   if (state.waiting.size + state.retried.size + state.waitingLarger.size < waiting.size) broken("index", "a waiting job has no pool");
   let listed = 0;
-  for (const pool of state.waitingFor.values()) {
-    if (pool.size === 0) broken("index", "waitingFor keeps an empty pool");
-    listed += pool.size;
+  for (const pools of state.waitingFor.values()) {
+    if (pools.size === 0) broken("index", "waitingFor keeps a key without pools");
+    for (const name of POOLS) listed += pools.get(name)?.size ?? 0;
   }
   if (listed !== own) broken("index", `waitingFor lists ${listed}, should be ${own}`);
   for (const jobs of state.privateJobs.values()) secret -= jobs.size;

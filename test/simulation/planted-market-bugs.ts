@@ -39,6 +39,13 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
     "network.atWork.size > 0 ? turns.working :",
     "false ? turns.working :",
   ),
+  one(
+    "JB11",
+    "a network without an idle worker is not told of one",
+    "standing.ts",
+    "    state.probation.change(name, true, (turns) => turns.move(network.name));\n",
+    "",
+  ),
   one("JB11", "a network keeps the turn that a claim has seen", "standing.ts", "state.probation.get(pool)?.move(network.name)", "void pool"),
   one("JB11", "a failure is not blamed on the network", "key-records.ts", "  if (network !== undefined) startBackOff(state, network, ctx.now);\n", ""),
   one(

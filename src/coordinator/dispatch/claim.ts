@@ -4,21 +4,19 @@ import { type ReduceContext, save } from "./events.ts";
 import { owedPayment, settleFirst } from "./payment-moves.ts";
 import type { OrderedPool, PoolName } from "./pools.ts";
 import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
-import { type DispatchState, executionTime, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
+import { type DispatchState, executionTime, isFree, isIdle, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import {
   dequeue,
   hasUntriedWorker,
+  idleIn,
   idlePoolsOf,
   indexWorker,
   countsForNetwork,
   isEligible,
-  isFree,
-  isIdle,
   isSilent,
   needsProven,
   ownersOf,
   queuedBytes,
-  ownPool,
   type Wanted,
 } from "./workers.ts";
 
@@ -65,15 +63,15 @@ export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
       isEligible(state, job, worker)
     );
   };
-  const pools = [...worker.pools].flatMap((name) => [
-    state.waiting.get(name),
-    ...retriedPool(state, worker, name),
-    ...largerPools(state, worker, name),
-    state.waitingFor.get(ownPool(worker.key, name)),
-  ]);
+  const pools = [
+    ...state.waiting.among(worker.pools),
+    ...retriedPools(state, worker),
+    ...largerPools(state, worker),
+    ...(state.waitingFor.get(worker.key)?.among(worker.pools) ?? []),
+  ];
   let best: { id: string; order: number; seq: number } | undefined;
   for (const pool of pools) {
-    const first = pool?.firstWhere((id, order) => order > last || fits(id));
+    const first = pool.firstWhere((id, order) => order > last || fits(id));
     if (first === undefined || first.order > last) continue;
     if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
   }
@@ -82,16 +80,16 @@ export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
 }
 
 /**
- * The pool of the jobs that have lost an attempt. A worker on probation does not search it while a proven one is connected: nearly every job there would
+ * The pools of the jobs that have lost an attempt. A worker on probation does not search those with a connected proven one: nearly every job there would
  * wait for the proven one. The few that proven workers have tried already are matched at the next tick [JB11].
  */
-function retriedPool(state: DispatchState, worker: Worker, name: PoolName): (OrderedPool | undefined)[] {
-  return worker.proven || state.proven.get(name) === undefined ? [state.retried.get(name)] : [];
+function retriedPools(state: DispatchState, worker: Worker): OrderedPool[] {
+  return state.retried.among(worker.pools, (name) => worker.proven || state.proven.get(name) === undefined);
 }
 
 /** The pools of the jobs that did not fit a context smaller than this worker's. */
-function largerPools(state: DispatchState, worker: Worker, name: PoolName): OrderedPool[] {
-  return [...(state.waitingLarger.get(name) ?? [])].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : []));
+function largerPools(state: DispatchState, worker: Worker): OrderedPool[] {
+  return state.waitingLarger.among(worker.pools).flatMap((pools) => [...pools].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : [])));
 }
 
 function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
@@ -197,7 +195,7 @@ function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept:
   };
   const fits = typeof job.outgrown === "number" ? hasRoom : accept;
   const firstOf = (find: (name: PoolName) => string | undefined) => names.map(find).find((key) => key !== undefined);
-  const proven = firstOf((name) => state.idle.get(name)?.firstWhere(fits)?.id);
+  const proven = firstOf((name) => idleIn(state, name)?.firstWhere(fits)?.id);
   const isProvenTurn = proven !== undefined && !isForProbation(job.id);
   const probationer =
     isProvenTurn || needsProven(state, job) ? undefined : firstOf((name) => firstOnProbation(state, name, fits, proven === undefined ? null : ctx));

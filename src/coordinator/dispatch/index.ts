@@ -20,6 +20,7 @@ export {
   createState,
   type DispatchSettings,
   type DispatchState,
+  isIdle,
   type JobFacts,
   type KeyRecord,
   type LiveJob,

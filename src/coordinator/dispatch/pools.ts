@@ -155,6 +155,16 @@ export class Pools<T extends { readonly size: number }> {
     else if (pool.size === 0) this.#pools.delete(name);
   }
 
+  /** The pools with one of these names, where `accept` accepts the name. Costs as much as the smaller of both sets. */
+  among(names: ReadonlySet<PoolName>, accept: (name: PoolName) => boolean = () => true): T[] {
+    const found: T[] = [];
+    for (const name of names.size <= this.#pools.size ? names : this.#pools.keys()) {
+      const pool = this.#pools.get(name);
+      if (pool !== undefined && names.has(name) && accept(name)) found.push(pool);
+    }
+    return found;
+  }
+
   /** The number of pools with something in them. */
   get size(): number {
     return this.#pools.size;

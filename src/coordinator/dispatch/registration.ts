@@ -26,6 +26,8 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     connId: event.connId,
     ...offer,
     ...poolsOf(offer),
+    placed: new Set(),
+    listed: null,
     acks: event.acks,
     context: event.context ?? 0,
     network,

@@ -2,9 +2,9 @@
 import type { PrivacyClass } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { OrderedPool, type PoolName } from "./pools.ts";
-import type { DispatchState, KeyRecord, Network, Worker } from "./state.ts";
-import type { Turns } from "./turns.ts";
+import { type OrderedPool, type PoolName, Pools } from "./pools.ts";
+import { type DispatchState, isIdle, type KeyRecord, type Network, type Worker } from "./state.ts";
+import { IdlePool, type Turns } from "./turns.ts";
 
 /** The facts of a job that decide whether its completion counts. */
 type CountedJob = {
@@ -98,7 +98,7 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
   }
   const network: Network = {
     ...{ name, lastUsedAt: now, failures: 0, backOffUntil: 0, seq: state.nextSeq++ },
-    ...{ keys: new Set(), atWork: new Set(), idle: new Map(), placed: new Set() },
+    ...{ keys: new Set(), atWork: new Set(), idle: new Pools(() => new IdlePool()), placed: new Set() },
   };
   state.networks.set(name, network);
   return network;
@@ -118,32 +118,39 @@ export function enterProbation(state: DispatchState, worker: Worker, usedAt: num
   move(state, network);
 }
 
-/** Updates the pools of a worker's network. `isThere`: it is on probation; `isIdle`: a job may be given to it as such. */
-export function indexProbation(state: DispatchState, worker: Worker, isThere: boolean, isIdle: boolean): void {
-  if (isThere && !state.networks.has(worker.network)) networkNamed(state, worker.network, worker.lastUsedAt);
-  const network = state.networks.get(worker.network);
-  if (network === undefined || (!isThere && !network.keys.has(worker.key))) return;
-  if (isThere) network.keys.add(worker.key);
-  else network.keys.delete(worker.key);
-  for (const name of worker.idlePools) indexIn(state, network, name, worker, isIdle);
-  forgetIfGone(state, network);
+/** Notes in these pools that a worker on probation has come or changed, and its network with it. */
+export function moveOnProbation(state: DispatchState, worker: Worker, names: Iterable<PoolName>): void {
+  const network = state.networks.get(worker.network) ?? networkNamed(state, worker.network, worker.lastUsedAt);
+  network.keys.add(worker.key);
+  for (const name of names) {
+    network.idle.change(name, true, (pool) => pool.moved.add(worker.key));
+    state.probation.change(name, true, (turns) => turns.move(network.name));
+    network.placed.delete(name);
+  }
 }
 
-/** Adds a worker to the idle ones of its network in a pool, or removes it. A network comes to a pool with its first one and goes with its last one. */
-function indexIn(state: DispatchState, network: Network, name: PoolName, worker: Worker, isIdle: boolean): void {
-  const known = network.idle.get(name);
-  if (!isIdle && known === undefined) return;
-  const pool = known ?? new OrderedPool();
-  if (isIdle) pool.add(worker.key, worker.lastUsedAt, worker.seq);
-  else pool.remove(worker.key);
-  if (known === undefined) {
-    network.idle.set(name, pool);
-    state.probation.change(name, true, (turns) => turns.move(network.name));
-  } else if (pool.size === 0) {
-    network.idle.delete(name);
+/** Removes a worker from its network: it is gone, or no longer on probation. The network leaves the pools in which it was the last one. */
+export function leaveProbation(state: DispatchState, worker: Worker): void {
+  const network = state.networks.get(worker.network);
+  if (network?.keys.delete(worker.key) !== true) return;
+  for (const name of worker.idlePools) {
+    network.idle.change(name, false, (pool) => pool.remove(worker.key));
+    if (network.idle.get(name) !== undefined) continue;
     network.placed.delete(name);
     state.probation.change(name, false, (turns) => turns.remove(network.name));
   }
+  forgetIfGone(state, network);
+}
+
+/** The idle workers in one of these pools, each in its present place; undefined if there are none. */
+export function placeIdle(state: DispatchState, pools: Pools<IdlePool>, name: PoolName): OrderedPool | undefined {
+  const placeOf = (key: string) => {
+    const worker = state.workers.get(key);
+    worker?.placed.add(name);
+    return worker !== undefined && isIdle(worker) ? { order: worker.lastUsedAt, seq: worker.seq } : null;
+  };
+  pools.change(name, false, (pool) => pool.place(placeOf));
+  return pools.get(name)?.order;
 }
 
 /**
@@ -155,19 +162,19 @@ function move(state: DispatchState, network: Network): void {
   network.placed.clear();
 }
 
-/** The networks of a pool, each in its place. */
+/** The networks with an idle worker in a pool, each in its place. */
 function turnsIn(state: DispatchState, pool: PoolName): Turns | undefined {
-  const turns = state.probation.get(pool);
-  if (turns === undefined) return undefined;
-  for (const name of turns.moved) {
-    const network = state.networks.get(name);
-    if (network === undefined) continue;
-    const order = network.atWork.size > 0 ? turns.working : turns.free;
-    order.add(name, turnOf(network), network.seq);
-    network.placed.add(pool);
-  }
-  turns.moved.clear();
-  return turns;
+  state.probation.change(pool, false, (turns) => {
+    for (const name of turns.moved) {
+      const network = state.networks.get(name);
+      if (network === undefined || placeIdle(state, network.idle, pool) === undefined) continue;
+      const order = network.atWork.size > 0 ? turns.working : turns.free;
+      order.add(name, turnOf(network), network.seq);
+      network.placed.add(pool);
+    }
+    turns.moved.clear();
+  });
+  return state.probation.get(pool);
 }
 
 /** Forgets a network without workers and failures. Networks with failures are remembered, up to a limit. */
@@ -238,7 +245,7 @@ export function firstOnProbation(
   besideProven: { now: number } | null,
 ): string | undefined {
   const { free, working } = turnsIn(state, pool) ?? {};
-  const firstOf = (name: string) => state.networks.get(name)?.idle.get(pool)?.firstWhere(accept);
+  const firstOf = (name: string) => state.networks.get(name)?.idle.get(pool)?.order.firstWhere(accept);
   if (besideProven !== null) {
     const first = free?.firstWhere((name, turn) => turn > besideProven.now || firstOf(name) !== undefined);
     return first === undefined || first.order > besideProven.now ? undefined : firstOf(first.id)?.id;

@@ -6,7 +6,7 @@ import { KnownModels } from "./known-models.ts";
 import type { Ledger } from "./ledger.ts";
 import { BASE_POOLS, OrderedPool, type PoolName, Pools } from "./pools.ts";
 import { Queue, type QueueSize } from "./queue.ts";
-import { Turns } from "./turns.ts";
+import { IdlePool, Turns } from "./turns.ts";
 
 /** The settings of the operator that change dispatch. */
 export type DispatchSettings = {
@@ -115,6 +115,10 @@ export type Worker = {
   /** The pools that it serves, and those in which it is while it is idle. They follow from the members above. */
   pools: ReadonlySet<PoolName>;
   idlePools: readonly PoolName[];
+  /** Those of its idle pools in which it has its present place: a claim has looked at them since it last changed. */
+  readonly placed: Set<PoolName>;
+  /** How the pools list it; null if they do not. */
+  listed: { connected: boolean; proven: boolean } | null;
   /** True if it announced `ack`, so it must acknowledge jobs in time [WS9]. */
   acks: boolean;
   /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
@@ -173,8 +177,8 @@ export type Network = {
   readonly keys: Set<string>;
   /** The keys on probation that have a PUBLIC job, with or without an open socket. */
   readonly atWork: Set<string>;
-  /** The idle ones, least recently used first. */
-  readonly idle: Map<PoolName, OrderedPool>;
+  /** The idle ones. */
+  readonly idle: Pools<IdlePool>;
   /** The pools in which it has the place of its present turn. */
   readonly placed: Set<PoolName>;
 };
@@ -195,7 +199,7 @@ export type DispatchState = {
   /** The models of the connected workers, and of those that have left [JB10]. */
   readonly models: KnownModels;
   /** Idle proven workers. */
-  readonly idle: Pools<OrderedPool>;
+  readonly idle: Pools<IdlePool>;
   /** The networks with an idle worker on probation, by their turn [JB11]. */
   readonly probation: Pools<Turns>;
   readonly networks: Map<string, Network>;
@@ -211,8 +215,8 @@ export type DispatchState = {
   readonly retried: Pools<OrderedPool>;
   /** Waiting PUBLIC jobs that did not fit a context, by that context, so that a worker never searches through jobs that it cannot run. */
   readonly waitingLarger: Pools<Map<number, OrderedPool>>;
-  /** Waiting PRIVATE jobs, by pool and key that may take them, so that a worker never searches through jobs that it cannot run. */
-  readonly waitingFor: Map<string, OrderedPool>;
+  /** Waiting PRIVATE jobs, by the key that may take them, so that a worker never searches through jobs that it cannot run. */
+  readonly waitingFor: Map<string, Pools<OrderedPool>>;
   /** Waiting jobs that a worker has tried already. The tick tries again to match them. */
   readonly retrying: Set<string>;
   /** Workers that have only just registered, by the time from which they may get jobs [JB2]. */
@@ -244,7 +248,7 @@ export function createState(settings: DispatchSettings): DispatchState {
     leases: new Map(),
     departed: new Map(),
     models: new KnownModels(),
-    idle: ordered(),
+    idle: new Pools(() => new IdlePool()),
     probation: new Pools(() => new Turns()),
     networks: new Map(),
     awayNetworks: new Set(),
@@ -286,6 +290,16 @@ export function createState(settings: DispatchSettings): DispatchState {
 export function statusOf(job: LiveJob): Exclude<JobStatus, "completed" | "failed"> {
   if (job.phase.kind === "waiting" || job.phase.kind === "settling") return "pending";
   return job.phase.lease.acked ? "running" : "assigned";
+}
+
+/** True if a worker can get a job now, or as soon as it has arrived. */
+export function isFree(worker: Worker): boolean {
+  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
+}
+
+/** True if a worker can get a job now. */
+export function isIdle(worker: Worker): boolean {
+  return isFree(worker) && worker.arrivesAt === null;
 }
 
 /** Sets the job's one timer by its phase; call after every change of a phase or of a time in it. */

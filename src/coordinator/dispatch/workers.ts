@@ -3,9 +3,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
-import { type BasePool, OrderedPool, placeIn, type PoolName, type Pools } from "./pools.ts";
+import { type BasePool, OrderedPool, placeIn, type PoolName, Pools } from "./pools.ts";
 import type { JobOwners } from "./queue.ts";
-import { indexProbation, isKnownNetwork } from "./standing.ts";
+import { isKnownNetwork, leaveProbation, moveOnProbation, placeIdle } from "./standing.ts";
 import type { DispatchSettings, DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 
 /** True if a tier may take FAST jobs [ST1]. */
@@ -156,32 +156,28 @@ export function countsForNetwork(job: Pick<JobFacts, "privacyClass">, worker: Wo
   return !worker.proven && job.privacyClass === "PUBLIC";
 }
 
-/** True if a worker can get a job now, or as soon as it has arrived. */
-export function isFree(worker: Worker): boolean {
-  return worker.jobId === null && !worker.draining && !worker.resting && !worker.silent;
-}
-
-/** True if a worker can get a job now. */
-export function isIdle(worker: Worker): boolean {
-  return isFree(worker) && worker.arrivesAt === null;
-}
-
 /** True if a worker has been silent for so long that it gets no job [WS6]. */
 export function isSilent(worker: Worker, ctx: ReduceContext): boolean {
   return ctx.now - ctx.lastSeen(worker.connId) > TIMING.silentUnclaimable;
 }
 
-/** Updates the indexes for this worker; call it after every change of the worker. */
+/** Updates the indexes for this worker; call it after every change of the worker. While only its job changes, it costs the same for one model and for many. */
 export function indexWorker(state: DispatchState, worker: Worker): void {
-  const idle = isIdle(worker);
-  const place = idle && worker.proven ? { order: worker.lastUsedAt, seq: worker.seq } : null;
-  for (const name of worker.idlePools) placeIn(state.idle, name, worker.key, place);
-  const isConnected = !worker.draining && !worker.silent;
-  for (const name of worker.pools) {
-    putIn(state.connected, name, worker.key, isConnected);
-    putIn(state.proven, name, worker.key, isConnected && worker.proven);
+  const { listed, proven } = worker;
+  const connected = !worker.draining && !worker.silent;
+  if (listed?.connected !== connected || listed.proven !== proven) {
+    for (const name of worker.pools) {
+      putIn(state.connected, name, worker.key, connected);
+      putIn(state.proven, name, worker.key, connected && proven);
+    }
   }
-  indexProbation(state, worker, !worker.proven, idle && !worker.proven);
+  if (listed?.proven === proven) moveIn(state, worker, worker.placed);
+  else {
+    if (listed !== null) leaveIdle(state, worker, listed.proven);
+    moveIn(state, worker, worker.idlePools);
+  }
+  worker.placed.clear();
+  worker.listed = { connected, proven };
   if (worker.arrivesAt === null) state.arriving.remove(worker.key);
   else state.arriving.add(worker.key, worker.arrivesAt, worker.seq);
   put(state.resting, worker.key, worker.resting);
@@ -192,14 +188,33 @@ function putIn(pools: Pools<Set<string>>, name: PoolName, key: string, belongs: 
   pools.change(name, belongs, (keys) => put(keys, key, belongs));
 }
 
+/** Notes in these pools that the worker has come or changed. */
+function moveIn(state: DispatchState, worker: Worker, names: Iterable<PoolName>): void {
+  if (!worker.proven) moveOnProbation(state, worker, names);
+  else for (const name of names) state.idle.change(name, true, (pool) => pool.moved.add(worker.key));
+}
+
+/** Removes a worker from the idle pools of the proven workers, or from those of its network. */
+function leaveIdle(state: DispatchState, worker: Worker, proven: boolean): void {
+  if (!proven) leaveProbation(state, worker);
+  else for (const name of worker.idlePools) state.idle.change(name, false, (pool) => pool.remove(worker.key));
+}
+
+/** The idle proven workers of a pool, least recently used first. */
+export function idleIn(state: DispatchState, name: PoolName): OrderedPool | undefined {
+  return placeIdle(state, state.idle, name);
+}
+
 /** Removes a worker from the pools that it serves. */
 function leavePools(state: DispatchState, worker: Worker): void {
-  for (const name of worker.idlePools) placeIn(state.idle, name, worker.key, null);
+  if (worker.listed === null) return;
+  leaveIdle(state, worker, worker.listed.proven);
   for (const name of worker.pools) {
     putIn(state.connected, name, worker.key, false);
     putIn(state.proven, name, worker.key, false);
   }
-  indexProbation(state, worker, false, false);
+  worker.placed.clear();
+  worker.listed = null;
 }
 
 function put(keys: Set<string>, key: string, belongs: boolean): void {
@@ -252,7 +267,7 @@ export function queuedBytes({ payloadBytes, trustedKeys }: JobFacts): number {
 /** Adds a waiting job to the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, true);
-  else for (const key of job.trustedKeys) waitingFor(state, ownPool(key, poolOf(job, state.settings))).add(job.id, orderOf(job), job.seq);
+  else for (const key of job.trustedKeys) inOwnPool(state, job, key, true);
   if (job.tried.size > 0) state.retrying.add(job.id);
   state.queue.add(ownersOf(state, job, job.payer), queuedBytes(job));
 }
@@ -260,25 +275,15 @@ export function enqueue(state: DispatchState, job: LiveJob): void {
 /** Removes a job that waited from the indexes. */
 export function dequeue(state: DispatchState, job: LiveJob): void {
   if (job.privacyClass === "PUBLIC") inPool(state, job, false);
-  else {
-    for (const key of job.trustedKeys) {
-      const name = ownPool(key, poolOf(job, state.settings));
-      const pool = state.waitingFor.get(name);
-      pool?.remove(job.id);
-      if (pool?.size === 0) state.waitingFor.delete(name);
-    }
-  }
+  else for (const key of job.trustedKeys) inOwnPool(state, job, key, false);
   state.retrying.delete(job.id);
   state.queue.remove(ownersOf(state, job, job.payer), queuedBytes(job));
 }
 
-/** The name of the pool of PRIVATE jobs that wait for this key and match this pool. */
-export function ownPool(key: string, name: PoolName): string {
-  return `${name} ${key}`;
-}
-
-function waitingFor(state: DispatchState, name: string): OrderedPool {
-  let pool = state.waitingFor.get(name);
-  if (pool === undefined) state.waitingFor.set(name, (pool = new OrderedPool()));
-  return pool;
+/** Adds a waiting PRIVATE job to those of a key that may take it, or removes it. */
+function inOwnPool({ waitingFor, settings }: DispatchState, job: LiveJob, key: string, waits: boolean): void {
+  const own = waitingFor.get(key) ?? new Pools(() => new OrderedPool());
+  placeIn(own, poolOf(job, settings), job.id, waits ? { order: orderOf(job), seq: job.seq } : null);
+  if (own.size > 0) waitingFor.set(key, own);
+  else waitingFor.delete(key);
 }

@@ -6,6 +6,7 @@ import {
   type DispatchState,
   type JobFacts,
   NEW_KEY,
+  isIdle,
   nextDue,
   QUEUE_SIZE,
   reduce,
@@ -287,11 +288,9 @@ export class ClusterHub {
 
   /** Idle workers and waiting jobs. */
   get load(): Load {
-    const { idle, probation, waiting } = this.state;
-    const turns = probation.get(POOL);
-    const newcomers = turns === undefined ? [] : [...turns.free.ids(), ...turns.working.ids(), ...turns.moved];
-    const ofNetworks = newcomers.reduce((sum, name) => sum + (this.state.networks.get(name)?.idle.get(POOL)?.size ?? 0), 0);
-    return { idle: (idle.get(POOL)?.size ?? 0) + ofNetworks, waiting: waiting.get(POOL)?.size ?? 0 };
+    let idle = 0;
+    for (const worker of this.state.workers.values()) if (isIdle(worker) && worker.pools.has(POOL)) idle++;
+    return { idle, waiting: this.state.waiting.get(POOL)?.size ?? 0 };
   }
 
   /** Posts its load on the board, if it has changed; the board answers with that of the others. */

@@ -58,9 +58,31 @@ describe("what a claim costs [JB2]", () => {
   test("[JB2] a submit costs the same beside 64 and beside 5,000 free workers", () => {
     const cost = (count: number) => {
       const desk = workers(count);
+      // The first job of a pool gives all workers that have come since their places, once.
+      desk.submit("first");
       return workOf(() => desk.submit("j"));
     };
     expect(cost(5_000)).toBeLessThanOrEqual(allowed(cost(64), 64, 5_000));
+  });
+
+  test.each(["proven", "newcomer"])("[JB2, JB10] a job costs the same whether its worker, %s, offers one model or a hundred", (standing) => {
+    const cost = (names: number) => {
+      const desk = new Desk({ stake: true });
+      for (let n = 0; n < 4; n++) {
+        const models = modelNames(names, "m");
+        desk.register(`w${n}`, { ...(standing === "newcomer" && { record: {}, network: `n${n}` }), capabilities: ["LLM_INFER"], chats: true, models });
+      }
+      const cycle = (jobId: string) => {
+        desk.submit(jobId, { jobType: "LLM_INFER", model: "m0" });
+        const [key = ""] = [...desk.state.leases].find(([, leased]) => leased === jobId) ?? [];
+        desk.tell({ type: "ack", connId: `${key}#1`, jobId, attempt: 1 });
+        desk.tell({ type: "complete", connId: `${key}#1`, jobId, attempt: 1, verdict: "valid" });
+        expect(desk.where(jobId)).toBe(`completed ${key}`);
+      };
+      for (let n = 0; n < 4; n++) cycle(`warm${n}`);
+      return workOf(() => cycle("j"));
+    };
+    expect(cost(100)).toBeLessThanOrEqual(cost(1) + 10);
   });
 
   test.each(["own", "one"])("[JB2, JB11] beside 64 and 5,000 newcomers too, each in a network of its own or all in one (%s)", (kind) => {
