@@ -11,7 +11,7 @@ import { type Cell, FLOOR, median, type Results, table, write } from "./report.t
 import { install, type Running, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]
-npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}=SMALLEST,…,LARGEST ...]`;
+npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES.map(({ name }) => name).join("|")}[=SMALLEST,…,LARGEST] ...]`;
 /** The system that all are compared with. */
 const OURS = "ours";
 /** The parts of a job that are measured alone. */
@@ -112,9 +112,9 @@ function syncMs(): number {
 function sizesOf(texts: readonly string[]): Sizes | null {
   const sizes: Sizes = {};
   for (const text of texts) {
-    const [, name = "", list = ""] = /^(\w+)=(\d+(?:,\d+)+)$/.exec(text) ?? [];
+    const [, name = "", list] = /^(\w+)(?:=(\d+(?:,\d+)+))?$/.exec(text) ?? [];
     if (!CURVES.some((curve) => curve.name === name)) return null;
-    sizes[name] = list.split(",").map(Number);
+    sizes[name] = list?.split(",").map(Number) ?? null;
   }
   return sizes;
 }

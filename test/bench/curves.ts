@@ -1,6 +1,6 @@
 // npm run bench -- --curves: what a job costs while something grows: stored jobs, sockets, waiting jobs, models, pairings, workers without the stake.
 // All sizes of a curve are up at once and are measured in turn, so that what slows the machine for a while slows all of them.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
@@ -10,8 +10,8 @@ import { measure, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts"
 import { type CurvePoint, curveTable } from "./report.ts";
 import { type Running, startCounted } from "./systems.ts";
 
-/** The sizes to measure, by the name of their curve. */
-export type Sizes = Record<string, readonly number[]>;
+/** The sizes to measure, by the name of their curve; null for those that the curve has itself. */
+export type Sizes = Record<string, readonly number[] | null>;
 
 type Scene = NonNullable<Load["scene"]>;
 type Curve = {
@@ -104,33 +104,43 @@ async function measureCurve(curve: Curve, options: Options): Promise<CurvePoint[
   return points;
 }
 
-/** Measures the curves and prints them; whole ones are written to docs/benchmarks too. Returns the exit code. */
+const TARGET = join(ROOT, "docs", "benchmarks");
+const PUBLISHED = join(TARGET, "curves.json");
+/** What is published: the measurements of all curves, and the day of each. */
+type Published = { dates: Record<string, string>; points: CurvePoint[] };
+
+const HEAD = `Written by \`npm run bench -- --curves\`: medians of the rounds in [curves.json](curves.json), in which all sizes of a curve were measured in turn. Compare figures
+of one curve only, because the speed of a machine changes.`;
+const WAITING = `With waiting jobs each job waits, also those that are measured. So it is written once more, and copied to D1 while it waits and again when it has ended; that does
+not grow with their number.`;
+
+/** Writes measured curves to docs/benchmarks, in place of the earlier ones of the same name. */
+function publish(points: readonly CurvePoint[], measured: readonly Curve[]): void {
+  mkdirSync(TARGET, { recursive: true });
+  const earlier: Published = existsSync(PUBLISHED) ? (JSON.parse(readFileSync(PUBLISHED, "utf8")) as Published) : { dates: {}, points: [] };
+  const today = new Date().toISOString().slice(0, 10);
+  const dates = { ...earlier.dates, ...Object.fromEntries(measured.map(({ name }) => [name, today])) };
+  const all = CURVES.flatMap(({ name }) => (measured.some((curve) => curve.name === name) ? points : earlier.points).filter(({ curve }) => curve === name));
+  writeFileSync(PUBLISHED, `${JSON.stringify({ dates, points: all } satisfies Published, null, 2)}\n`);
+  const days = CURVES.map(({ name }) => `${name} ${dates[name] ?? "never"}`).join(", ");
+  writeFileSync(
+    join(TARGET, "curves.md"),
+    `# What a job costs while something grows\n\n${HEAD}\n\n${curveTable(all, CURVES)}\n\n${WAITING}\n\nMeasured on: ${days}.\n`,
+  );
+  say(`written to ${TARGET}`);
+}
+
+/** Measures the curves and prints them; those with their own sizes are written to docs/benchmarks too. Returns the exit code. */
 export async function curves(options: Options): Promise<number> {
   const chosen = Object.keys(options.sizes);
   const points: CurvePoint[] = [];
   const wanted = CURVES.filter(({ name }) => chosen.length === 0 || chosen.includes(name));
   for (const curve of wanted) points.push(...(await measureCurve(curve, options)));
-  const text = curveTable(
-    points,
-    wanted.map(({ name, label }) => ({ name, label })),
-  );
-  console.log(text);
+  console.log(curveTable(points, wanted));
   const noisy = points.filter(({ foreign }) => foreign > NOISE).length;
   if (noisy > 0) console.log(`\nIn ${noisy} of ${points.length} measurements other programs used more than ${NOISE} cores: read those figures with care.`);
-  if (options.isQuick || chosen.length > 0) {
-    console.log(`\n${JSON.stringify(points)}`);
-    return 0;
-  }
-  const target = join(ROOT, "docs", "benchmarks");
-  mkdirSync(target, { recursive: true });
-  writeFileSync(
-    join(target, "curves.json"),
-    `${JSON.stringify({ date: new Date().toISOString().slice(0, 10), pinned, rounds: options.rounds, points }, null, 2)}\n`,
-  );
-  writeFileSync(
-    join(target, "curves.md"),
-    `# What a job costs while something grows\n\nWritten by \`npm run bench -- --curves\`: medians of ${options.rounds} rounds, in which all sizes were measured in turn.\n\n${text}\n`,
-  );
-  say(`written to ${target}`);
+  const isWhole = !options.isQuick && Object.values(options.sizes).every((sizes) => sizes === null);
+  if (isWhole) publish(points, wanted);
+  else console.log(`\n${JSON.stringify(points)}`);
   return 0;
 }
