@@ -90,8 +90,7 @@ const OPEN = `SELECT * FROM payments WHERE key IN (
   UNION ALL SELECT key FROM payments WHERE streamed_at > ?1)`;
 
 /**
- * Writes that a payment has moved, if nothing else of it has changed: then hardly any index changes with it. Its values are those of the first thirteen in
- * {@link SAVE}.
+ * Writes that a payment has moved, if nothing else of it has changed: then hardly any index changes with it. Its values are the first 13 of {@link SAVE}.
  */
 const MOVE = `UPDATE payments SET doubts = ?6, lost_answer = ?7, phase = ?8, kind = ?9, updated_at = ?10, rev = rev + 1, payload = iif(?11, payload, NULL),
   requirements = iif(?11, requirements, NULL), response = coalesce(?12, response), block = coalesce(block, ?13)
