@@ -27,6 +27,11 @@ export type ClientOptions = {
   messages: Flow;
 };
 
+/** True for an address of this machine, which a proxy may have. */
+export function isOfThisMachine(address: string): boolean {
+  return address === "::1" || isLoopback(networkOf(address));
+}
+
 /** All clients. A client is an IPv4 address or an IPv6 /48, as in the hub. Times are ms of a monotonic clock. */
 export class Clients {
   readonly #options: ClientOptions;
@@ -45,8 +50,7 @@ export class Clients {
 
   /** The client that connects by itself; null if it is a proxy, or may be one of this machine. */
   ofPeer(address: string, now: number): Client | null {
-    if (this.#options.trustedIpHeader !== null || address === "::1" || isLoopback(networkOf(address))) return null;
-    return this.#of(address, now);
+    return this.#options.trustedIpHeader !== null || isOfThisMachine(address) ? null : this.#of(address, now);
   }
 
   /** The client that a proxy names in the head of a request, in the last entry of its header; null if it names none. */

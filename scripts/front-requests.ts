@@ -1,17 +1,23 @@
-// Where the requests of a connection begin, for the front: so it knows which head a switch to WebSocket answers. Pure: front.ts moves the bytes.
+// Where the requests of a connection begin, for the front: so it knows which head a switch to WebSocket answers, and can name the client in each head. Pure:
+// front.ts moves the bytes.
 
-/** A longer head is passed on, and no switch after it is trusted. workerd takes heads of 64 KiB at most. */
+/** No switch is trusted after a longer head, and the front does not name the client in it. workerd takes heads of 64 KiB at most. */
 export const LONGEST_HEAD = 32 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r?\n/i;
-/** Every member that may tell of a body, and the only form of it whose length is certain. */
+/** Every member that may tell of a body, and the only forms of it whose end is certain. */
 const BODY = /\n(?:content-length|transfer-encoding)/gi;
 const LENGTH = /\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n/i;
+const CHUNKED = /\ntransfer-encoding:[ \t]*chunked[ \t]*\r?\n/i;
+/** A chunk begins so: without extensions, which nobody sends. */
+const CHUNK_SIZE = /^([\da-f]{1,8})\r\n$/i;
+const LONGEST_CHUNK_SIZE = 10;
+const CRLF = "\r\n";
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const NOTHING = Buffer.alloc(0);
 
-/** The head of an upgrade, and where it ends in the bytes that were read last. */
-export type Upgrade = { head: string; end: number };
+/** The head of an upgrade, and the bytes after it, which were not read. */
+export type Upgrade = { head: string; rest: Buffer };
 
 /**
  * Reads the requests of one connection as workerd does (`readHeader` of KJ's http.c++): a head ends with an empty line, and a line with LF, with or without CR. If
@@ -19,44 +25,120 @@ export type Upgrade = { head: string; end: number };
  * a place is not certain, no later head counts as an upgrade.
  */
 export class RequestReader {
+  readonly #pass: (bytes: Buffer) => void;
+  readonly #mark: Buffer | null;
   /** The bytes of a head that has not ended. */
   #head: Buffer = NOTHING;
-  #bodyLeft = 0;
+  /** What is left of a body. */
+  #body: number | ChunkedBody = 0;
   #isLost = false;
 
-  /** Reads on, up to the end of an upgrade's head; null if none ends here. What follows such a head was not read. */
+  /**
+   * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark nothing is passed on from the first place on
+   * that is not certain, because a head without it could follow.
+   */
+  constructor(pass: (bytes: Buffer) => void, mark: string | null = null) {
+    this.#pass = pass;
+    this.#mark = mark === null ? null : Buffer.from(mark, "latin1");
+  }
+
+  /** True if what it reads is not certain any more, and is not passed on. */
+  get isRefused(): boolean {
+    return this.#isLost && this.#mark !== null;
+  }
+
+  /** Reads on, and passes on what it has read, up to the end of an upgrade's head; null if none ends here. */
   read(chunk: Buffer): Upgrade | null {
-    let from = 0;
-    while (!this.#isLost && from < chunk.length) {
-      if (this.#bodyLeft > 0) {
-        const part = Math.min(this.#bodyLeft, chunk.length - from);
-        this.#bodyLeft -= part;
-        from += part;
+    let rest = chunk;
+    while (rest.length > 0 && !this.#isLost) {
+      if (this.#body !== 0) {
+        rest = this.#readBody(rest, this.#body);
         continue;
       }
       const carried = this.#head.length;
-      const all = carried === 0 ? chunk.subarray(from) : Buffer.concat([this.#head, chunk.subarray(from)]);
+      const all = carried === 0 ? rest : Buffer.concat([this.#head, rest]);
       const length = lengthOfHead(all, carried);
-      if (length === null) {
+      if (length === null && all.length <= LONGEST_HEAD) {
         this.#head = all;
-        if (all.length > LONGEST_HEAD) this.#lose();
         return null;
       }
       this.#head = NOTHING;
-      from += length - carried;
-      const head = all.toString("latin1", 0, length);
-      const body = bodyOf(head);
+      rest = all;
+      const head = all.toString("latin1", 0, length ?? 0);
+      const body = length === null || length > LONGEST_HEAD ? null : bodyOf(head);
       const isUpgrade = UPGRADE.test(head);
-      if (length > LONGEST_HEAD || body === null || (isUpgrade && body > 0)) this.#lose();
-      else if (isUpgrade) return { head, end: from };
-      else this.#bodyLeft = body;
+      if (length === null || body === null || (isUpgrade && body !== 0)) {
+        this.#isLost = true;
+        continue;
+      }
+      this.#pass(this.#marked(all.subarray(0, length)));
+      rest = all.subarray(length);
+      if (isUpgrade) return { head, rest };
+      this.#body = body;
     }
+    if (rest.length > 0 && !this.isRefused) this.#pass(rest);
     return null;
   }
 
-  #lose(): void {
-    this.#isLost = true;
-    this.#head = NOTHING;
+  /** Passes on what of these bytes belongs to the body; returns the others. */
+  #readBody(bytes: Buffer, body: number | ChunkedBody): Buffer {
+    const end = typeof body === "number" ? Math.min(body, bytes.length) : body.read(bytes);
+    if (end === null) {
+      this.#isLost = true;
+      return bytes;
+    }
+    this.#pass(bytes.subarray(0, end));
+    if (typeof body === "number") this.#body = body - end;
+    else if (body.isOver) this.#body = 0;
+    return bytes.subarray(end);
+  }
+
+  #marked(head: Buffer): Buffer {
+    if (this.#mark === null) return head;
+    // Before the empty line: of several lines with the same name the last one counts.
+    const end = head.length - (head.at(-2) === RETURN ? 2 : 1);
+    return Buffer.concat([head.subarray(0, end), this.#mark, head.subarray(end)]);
+  }
+}
+
+/** A chunked body in its plainest form, which everybody reads in the same way: no extensions and no trailers (RFC 9112, 7.1). */
+class ChunkedBody {
+  isOver = false;
+  /** The line that has begun: a size, or the end of a chunk. */
+  #line = "";
+  #expects: "size" | "data" | "end" | "last end" = "size";
+  #left = 0;
+
+  /** How many of these bytes belong to it; null if it has another form. */
+  read(bytes: Buffer): number | null {
+    let at = 0;
+    while (at < bytes.length && !this.isOver) {
+      if (this.#expects === "data") {
+        const part = Math.min(this.#left, bytes.length - at);
+        this.#left -= part;
+        at += part;
+        if (this.#left === 0) this.#expects = "end";
+        continue;
+      }
+      const byte = bytes[at++];
+      this.#line += String.fromCharCode(byte ?? 0);
+      if (byte !== NEWLINE && this.#line.length < LONGEST_CHUNK_SIZE) continue;
+      if (!this.#endLine(this.#line)) return null;
+      this.#line = "";
+    }
+    return at;
+  }
+
+  #endLine(line: string): boolean {
+    if (this.#expects === "size") {
+      const size = CHUNK_SIZE.exec(line)?.[1];
+      this.#left = Number.parseInt(size ?? "", 16);
+      this.#expects = this.#left === 0 ? "last end" : "data";
+      return size !== undefined;
+    }
+    this.isOver = this.#expects === "last end";
+    this.#expects = "size";
+    return line === CRLF;
   }
 }
 
@@ -70,12 +152,14 @@ function lengthOfHead(bytes: Buffer, known: number): number | null {
   return null;
 }
 
-/** The bytes of the body that follows a head; null if that is not certain. */
-function bodyOf(head: string): number | null {
+/** The bytes of the body that follows a head, or its reader; null if that is not certain. */
+function bodyOf(head: string): number | ChunkedBody | null {
   // A tunnel has no end, and a head that begins with an empty line is none. KJ ends a line of a head at a CR alone too, and joins a line that begins with a space.
   if (/^(?:[\r\n]|connect[ \t])|\r(?!\n)|\n[ \t]|\0/i.test(head)) return null;
   const members = head.match(BODY) ?? [];
   if (members.length === 0) return 0;
+  if (members.length > 1) return null;
   const [, length] = LENGTH.exec(head) ?? [];
-  return members.length > 1 || length === undefined ? null : Number(length);
+  if (length !== undefined) return Number(length);
+  return CHUNKED.test(head) ? new ChunkedBody() : null;
 }

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
-import { type Client, type ClientOptions, Clients } from "./front-clients.ts";
+import { type Client, type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
 import { RequestReader } from "./front-requests.ts";
 
 /** Files that workerd needs for itself. */
@@ -44,11 +44,16 @@ export type FrontOptions = ClientOptions & {
   to: number;
   /** Connections at the same time; one more is closed at once. */
   most: number;
+  /** The header in which workerd is told the address of a client; null if a proxy names it. Nobody else may know its name. */
+  peerHeader: string | null;
 };
 
-/** The clock of a front, in ms, how often it looks at its connections, and how many of them may stall. Tests have their own. */
-type FrontTuning = { now: () => number; sweepMs: number; mostStalled: number };
-const TUNING: FrontTuning = { now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED };
+/** The clock of a front, in ms, how often it looks at its connections, how many of them may stall, and who they are. Tests have their own. */
+type FrontTuning = { now: () => number; sweepMs: number; mostStalled: number; addressOf: (socket: Socket) => string };
+const TUNING: FrontTuning = {
+  ...{ now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED },
+  addressOf: ({ remoteAddress = "" }) => remoteAddress,
+};
 
 /** How many connections workerd can have if it may open so many files. */
 export function connectionsFor(files: number): number {
@@ -57,19 +62,22 @@ export function connectionsFor(files: number): number {
 
 /** Passes connections on to a port of this machine. Resolves when it listens. */
 export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Server> {
-  const { now: clock, sweepMs, mostStalled } = tuning;
+  const { now: clock, sweepMs, mostStalled, addressOf } = tuning;
+  const { peerHeader } = options;
   const clients = new Clients(options);
   const passages = new Set<Passage>();
   const stalled = new Set<Passage>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const now = clock();
-    const peer = clients.ofPeer(socket.remoteAddress ?? "", now);
+    const address = addressOf(socket);
+    const peer = clients.ofPeer(address, now);
     if (peer !== null && !clients.open(peer, now)) {
       socket.destroy();
       return;
     }
     const workerd = connect({ host: "127.0.0.1", port: options.to, allowHalfOpen: true, noDelay: true });
-    const passage = new Passage({ client: socket, workerd, peer }, { clients, stalled, mostStalled, messages: options.messages, now: clock });
+    const mark = peerHeader === null || isOfThisMachine(address) ? null : `${peerHeader}: ${address}\r\n`;
+    const passage = new Passage({ client: socket, workerd, peer, mark }, { clients, stalled, mostStalled, messages: options.messages, now: clock });
     passages.add(passage);
     socket.once("close", () => passages.delete(passage));
   });
@@ -96,7 +104,7 @@ class Passage {
   readonly #parts: Parts;
   /** Who is counted for this connection, and who answers for its frames; null if nobody is known. */
   #owner: Client | null;
-  readonly #requests = new RequestReader();
+  readonly #requests: RequestReader;
   /** The last bytes of workerd's, in which a switch may begin. */
   #tail: Buffer = NOTHING;
   /** The head of an upgrade, if it is the last thing that was passed on. */
@@ -111,12 +119,13 @@ class Passage {
   #heardAt = 0;
   #isRefused = false;
 
-  /** `peer` is counted already. */
-  constructor({ client, workerd, peer }: { client: Socket; workerd: Socket; peer: Client | null }, parts: Parts) {
+  /** `peer` is counted already. `mark` is the line that names the client in each of its requests. */
+  constructor({ client, workerd, peer, mark }: { client: Socket; workerd: Socket; peer: Client | null; mark: string | null }, parts: Parts) {
     this.#client = client;
     this.#workerd = workerd;
     this.#parts = parts;
     this.#owner = peer;
+    this.#requests = new RequestReader((bytes) => this.#send(bytes), mark);
     client.on("data", (chunk: Buffer) => this.#fromClient(chunk));
     workerd.on("data", (chunk: Buffer) => this.#fromWorkerd(chunk));
     client.on("drain", () => {
@@ -167,11 +176,20 @@ class Passage {
   /** Passes bytes of requests on, up to the end of an upgrade's head: what follows waits until workerd has answered. */
   #request(chunk: Buffer): void {
     const upgrade = this.#requests.read(chunk);
-    if (upgrade === null) return this.#send(chunk);
+    if (this.#requests.isRefused) this.#refuseRequest();
+    if (upgrade === null) return;
     this.#upgrade = upgrade.head;
     this.#isAnswered = false;
-    this.#send(chunk.subarray(0, upgrade.end));
-    this.#buffer(chunk.subarray(upgrade.end));
+    this.#buffer(upgrade.rest);
+  }
+
+  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. */
+  #refuseRequest(): void {
+    this.#isRefused = true;
+    const isFirst = this.#workerd.bytesWritten === 0;
+    this.#workerd.destroy();
+    if (isFirst) this.#client.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    else this.#client.destroy();
   }
 
   /** Nothing more is read until workerd answers, so at most two pieces of 64 KiB wait here. */

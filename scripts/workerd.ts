@@ -1,6 +1,7 @@
 // One coordinator in workerd, without `wrangler dev`: starts Miniflare, puts the front before it, fires its cron, drains and stops.
 // coordinator-process.ts runs this file as a child process, with its options in an environment variable.
 import { ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
 import type { Server } from "node:net";
@@ -37,18 +38,22 @@ const EDIT_MS = 100;
 const DRAIN_MS = 5_000;
 
 async function main(): Promise<void> {
-  const options = Options.parse(JSON.parse(process.env[WORKERD_OPTIONS] ?? ""));
+  const asked = Options.parse(JSON.parse(process.env[WORKERD_OPTIONS] ?? ""));
   // workerd gets the environment of this process.
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
-  const needed = options.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
+  const needed = asked.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
   const most = connectionsFor(files);
   // With fewer files connections alone could end workerd.
   const isScarce = files < needed;
   if (isScarce)
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
-  const { host, port } = options;
-  const hasFront = options.guardsFrames || isScarce;
+  const { host, port } = asked;
+  const hasFront = asked.guardsFrames || isScarce;
+  const limits = frontLimits(asked);
+  // Nobody can guess its name, so nobody else can name a client.
+  const peerHeader = hasFront && limits.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
+  const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
   const listen = hasFront ? { host: "127.0.0.1", port: await freePort() } : { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await current(options, listen);
@@ -70,7 +75,7 @@ async function main(): Promise<void> {
     else end();
   });
   await miniflare.ready;
-  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, ...frontLimits(options) });
+  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, peerHeader, ...limits });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();

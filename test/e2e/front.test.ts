@@ -5,7 +5,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import * as z from "zod";
 import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
+import { listenInFront } from "../../scripts/front.ts";
 import { startBundled } from "../support/bundle.ts";
+import { startHere } from "../support/coordinator-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { runtimeMemory } from "../support/process-tree.ts";
@@ -165,6 +167,71 @@ describe("the front of npm run serve", () => {
     }
     socket.close();
     await once(socket, "close");
+  });
+});
+
+describe("the address of a client", () => {
+  const peerHeader = "x-peer-of-this-test";
+  let address = "";
+  let port = 0;
+
+  beforeAll(async () => {
+    const to = await freePort();
+    const settings = { TESTNET_MODE: "true", RATE_LIMITS: "on", COMMITS_PER_MINUTE: "2", TRUSTED_IP_HEADER: peerHeader };
+    const coordinator = await startHere({ instance: "evm", port: to, stateDir: temporaryFolder("addresses"), settings });
+    const options = {
+      host: "127.0.0.1",
+      port: 0,
+      to,
+      most: 100,
+      limitsClients: true,
+      trustedIpHeader: null,
+      peerHeader,
+      messages: { perSecond: 50, burst: 200 },
+    };
+    const front = await listenInFront(options, { now: () => performance.now(), sweepMs: 5_000, mostStalled: 100, addressOf: () => address });
+    port = z.object({ port: z.int() }).parse(front.address()).port;
+    finallyDo(async () => {
+      front.close();
+      await coordinator.stop();
+    });
+  });
+
+  const BODY = JSON.stringify({ job_type: "TASK", user_id: "nobody", payload: { task_type: "classify", input: "x" } });
+  /** The statuses of commits that a client at this address sends on one connection, each with these header lines. */
+  async function commits(from: string, count: number, headers: string, body = BODY): Promise<string[]> {
+    address = from;
+    const socket = connect({ host: "127.0.0.1", port });
+    finallyDo(() => socket.destroy());
+    socket.on("error", () => {});
+    let got = "";
+    socket.on("data", (chunk: Buffer) => (got += chunk.toString("latin1")));
+    const statuses = (): string[] => [...got.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status = ""]) => status);
+    for (let sent = 1; sent <= count; sent++) {
+      socket.write(`POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n${body}`);
+      await until(`${sent} answers`, () => statuses().length >= sent || socket.closed || undefined);
+    }
+    return statuses();
+  }
+  const LENGTH = `Content-Length: ${BODY.length}\r\n`;
+
+  it("[LM2] counts its requests, also on one connection with chunked bodies, and not those of another address", async () => {
+    expect(await commits("203.0.113.1", 3, LENGTH)).toEqual(["201", "201", "429"]);
+    const body = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`;
+    expect(await commits("203.0.113.2", 3, "Transfer-Encoding: chunked\r\n", body)).toEqual(["201", "201", "429"]);
+    expect(await commits("::ffff:203.0.113.2", 1, LENGTH)).toEqual(["429"]);
+    expect(await commits("2001:db8::1", 1, LENGTH)).toEqual(["201"]);
+  });
+
+  it("[LM2] cannot be told by a client, even one that knows the header, nor in a request that is hidden from the front", async () => {
+    expect(await commits("203.0.113.3", 3, `${LENGTH}${peerHeader}: 198.51.100.1\r\n`)).toEqual(["201", "201", "429"]);
+    const hidden = `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: 127.0.0.1\r\n${LENGTH}\r\n${BODY}`;
+    expect(await commits("203.0.113.3", 1, `Content-Length: 0\r\nContent-Length: ${hidden.length}\r\n`, hidden)).toEqual(["400"]);
+  });
+
+  it("of this machine is not told, because a proxy may have it", async () => {
+    expect(await commits("127.0.0.1", 2, LENGTH)).toEqual(["201", "201"]);
+    expect(await commits("::1", 1, LENGTH)).toEqual(["429"]);
   });
 });
 

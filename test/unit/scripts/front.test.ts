@@ -55,10 +55,19 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
   };
   const front: Server = await listenInFront(
     {
-      ...{ host: "127.0.0.1", port: 0, to: portOf(behind), most: 5_000, limitsClients: true, trustedIpHeader: null, messages: { perSecond: 50, burst: 200 } },
+      ...{
+        host: "127.0.0.1",
+        port: 0,
+        to: portOf(behind),
+        most: 5_000,
+        limitsClients: true,
+        trustedIpHeader: null,
+        peerHeader: null,
+        messages: { perSecond: 50, burst: 200 },
+      },
       ...options,
     },
-    { now, sweepMs: 5, mostStalled },
+    { now, sweepMs: 5, mostStalled, addressOf: ({ remoteAddress = "" }) => remoteAddress },
   );
   finallyDo(() => {
     front.close();
