@@ -11,7 +11,7 @@ export function banner(coordinators: readonly Coordinator[], llm: LocalLlm): str
   const [first] = coordinators;
   if (first === undefined) return "";
   return `
-Both instances are up until Ctrl-C. Their jobs are free: the prices above are quotes.
+Both instances are up until Ctrl-C.
 
 ${rows(coordinators)}
 

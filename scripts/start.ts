@@ -26,7 +26,9 @@ async function runJobs(coordinators: readonly Coordinator[], { signal, elapsed }
     }
   }
   const all = coordinators.length * FIRST_JOBS.length;
-  console.log(`\n${good} of ${all} jobs done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start`);
+  console.log(
+    `\n${good} of ${all} jobs done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start. All jobs are free: the prices above are quotes.`,
+  );
   return good === all;
 }
 
