@@ -46,12 +46,17 @@ function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {
   return `${stdout}${stderr}`.includes("database is locked");
 }
 
+/** Runs wrangler to its end. That takes seconds, so a person sees what the command waits for. */
 function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
-  return spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
+  const { isTTY } = process.stderr;
+  if (isTTY) process.stderr.write("waiting for wrangler, which uses the database …");
+  const run = spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
     encoding: "utf8",
     env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  if (isTTY) process.stderr.write("\r\u001B[K");
+  return run;
 }
 
 /** The JSON after wrangler's own lines; undefined if there is none. */

@@ -1,7 +1,8 @@
 // `compute-router mcp`: a server of the Model Context Protocol, so that agents can use a coordinator. It speaks over stdio, or over HTTP on this machine.
 import { readMaxAmount } from "../../sdk/payment.ts";
+import { ownCommand } from "../../worker/node/command-name.ts";
 import { untrusted } from "../../worker/node/status-line.ts";
-import { CliError, command, EXIT, print } from "../command.ts";
+import { CliError, command, EXIT, print, printError } from "../command.ts";
 import { Budget } from "../mcp/budget.ts";
 import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 
@@ -39,6 +40,7 @@ export const mcp = command({
     const { mcpServer } = await import("../mcp/tools.ts");
     const build = () => mcpServer(session);
     if (port === undefined) {
+      if (process.stdin.isTTY) printError(byHandText());
       const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
       serveStdio(build);
       return;
@@ -51,6 +53,15 @@ export const mcp = command({
     print(`MCP at ${untrusted(url)}`);
   },
 });
+
+/** For a person who starts the server in a terminal. A client starts it in a folder of its own, where `npx` does not find a program that is only installed here. */
+function byHandText(): string {
+  const [node, file = "", ...args] = process.argv;
+  const isGlobal = ownCommand("mcp") === "compute-router mcp";
+  const server = isGlobal ? { command: "compute-router", args } : { command: node, args: [file, ...args] };
+  return `This is an MCP server on standard input and output, which an MCP client starts and talks to. Ctrl-C ends it.
+The configuration of the client: ${JSON.stringify({ mcpServers: { "compute-router": server } })}`;
+}
 
 function readMaxSpend(text = DEFAULT_MAX_SPEND): bigint {
   try {

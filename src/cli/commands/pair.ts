@@ -2,6 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { defineCommand } from "citty";
 import { encode } from "uqr";
+import { PAIRING_CODE } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
 import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
@@ -20,10 +21,10 @@ export type Claimed = { coordinator: string; pairedAt: string };
 
 /**
  * Claims a pairing code for a worker's key at the first of these coordinators that knows the code.
- * @throws {CliError} if none of them accepts it
+ * @throws {CliError} if the text is not a code, or if none of them accepts it
  */
 export async function claimPairing(urls: readonly (string | undefined)[], key: KeyPair, text: string): Promise<Claimed> {
-  const code = text.trim().toUpperCase();
+  const code = readPairingCode(text);
   let unreachable: CliError | undefined;
   const withoutCode: string[] = [];
   for (const url of urls) {
@@ -43,6 +44,13 @@ export async function claimPairing(urls: readonly (string | undefined)[], key: K
   if (unreachable === undefined)
     throw new CliError(EXIT.refused, `invalid_code: ${unknown}; check the code, or use --url with the address of the coordinator that created it`);
   throw withoutCode.length === 0 ? unreachable : new CliError(unreachable.exit, `${unreachable.message}; ${unknown}`, { cause: unreachable });
+}
+
+/** A pairing code as the wire has it. @throws {CliError} if the text cannot be one, before anybody is asked */
+export function readPairingCode(text: string): string {
+  const code = text.trim().toUpperCase();
+  if (!PAIRING_CODE.test(code)) throw new CliError(EXIT.usage, "a pairing code has six characters, 0 to 9 and A to F");
+  return code;
 }
 
 /** The text for the worker's owner. The user id is a secret of the other side, so it is not shown. */

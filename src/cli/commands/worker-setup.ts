@@ -21,7 +21,7 @@ import { isInteractive, type Prompt, withPrompt } from "../input.ts";
 import { coordinatorUrls } from "../seeker.ts";
 import { needsNewerNode } from "../version.ts";
 import { configOfWish, KEY_ARGS, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
-import { claimPairing } from "./pair.ts";
+import { claimPairing, readPairingCode } from "./pair.ts";
 
 /** `compute-router worker init`. */
 export const workerInit = command({
@@ -36,13 +36,14 @@ export const workerInit = command({
   },
   many: ["url"],
   run: async (args, all) => {
+    const saidCode = args.pair === undefined ? "" : readPairingCode(args.pair);
     const plan = workerPlan(args, all("url"));
     const asks = isInteractive() && args.yes !== true && args.json !== true;
     if (!asks && plan.config !== null && args.force !== true) throw new CliError(EXIT.usage, `${plan.configFile} exists already; to replace it, use --force`);
     const color = (process.env["NO_COLOR"] ?? "") === "";
     const setup: Setup = asks
-      ? await withPrompt((prompt) => askSetup(plan, args.pair ?? "", prompt, color))
-      : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: args.pair ?? "" };
+      ? await withPrompt((prompt) => askSetup(plan, saidCode, prompt, color))
+      : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: saidCode };
     const reading = keyOf(plan);
     const config = configOf(setup, plan, args);
     writeConfig(plan.configFile, config);
@@ -99,8 +100,20 @@ async function askSetup(plan: WorkerPlan, saidCode: string, prompt: Prompt, colo
   const coordinators = await askCoordinators(plan, prompt, color);
   const name = await prompt.ask("Name to show for this worker", plan.name ?? hostname());
   const wish = await askLlm(plan.wish, prompt);
-  const code = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (empty: none)", saidCode);
+  const code = await askCode(saidCode, prompt);
   return { coordinators, name, wish, code };
+}
+
+async function askCode(said: string, prompt: Prompt): Promise<string> {
+  for (;;) {
+    const answer = await prompt.ask("Pairing code of a user whose PRIVATE jobs it may run (empty: none)", said);
+    try {
+      return answer === "" ? "" : readPairingCode(answer);
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      print(`  ${error.message}`);
+    }
+  }
 }
 
 async function askCoordinators(plan: WorkerPlan, prompt: Prompt, color: boolean): Promise<readonly CoordinatorPlace[]> {

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import jsQR from "jsqr";
@@ -218,6 +218,24 @@ describe("worker pair without --url", () => {
     });
     const one = await runHere(["worker", "pair", "BBBBBB", "--url", router.url, "--config-dir", folder]);
     expect(one).toMatchObject({ code: 5, stderr: `invalid_code: ${new URL(router.url).host} does not know the code; ${advice}\n` });
+  });
+});
+
+describe("a text that cannot be a code", () => {
+  it.each(["12345", "1234567", "A1B2CG", "", "А1B2C3"])("%j is refused before anybody is asked", async (code) => {
+    const router = await RouterServer.start();
+    const place = ["--url", router.url, "--config-dir", withKey()];
+    const refused = { code: 2, stderr: "a pairing code has six characters, 0 to 9 and A to F\n" };
+    expect(await runHere(["worker", "pair", code, ...place])).toMatchObject(refused);
+    expect(await runHere(["pair", "claim", code, ...place])).toMatchObject(refused);
+    expect([...router.to("/v1/health"), ...router.to("/v1/trust/claim")]).toEqual([]);
+  });
+
+  it("worker init with one writes neither key nor configuration", async () => {
+    const folder = join(temporaryFolder(), "new");
+    const { code, stderr } = await runHere(["worker", "init", "--tasks-only", "--pair", "12345", "--config-dir", folder]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: "a pairing code has six characters, 0 to 9 and A to F\n" });
+    expect(existsSync(folder)).toBe(false);
   });
 });
 

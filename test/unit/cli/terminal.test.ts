@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
@@ -25,6 +25,8 @@ describe.runIf(hasScript)("on a terminal", () => {
     await says("keep this? [Y/n]");
     type("\r");
     await says("Pairing code");
+    type("12345\r");
+    await says("a pairing code has six characters");
     type("\r");
     expect(await exited).toBe(0);
     expect(said()).toContain("compute-router worker start");
@@ -77,6 +79,28 @@ describe.runIf(hasScript)("on a terminal", () => {
     expect(await exited).toBe(2);
     await says("nothing was changed");
     expect(() => readFileSync(join(folder, "worker.key"))).toThrow("ENOENT");
+  });
+
+  it("mcp, started by hand, says in two lines what it is and how a client starts it", async () => {
+    const { says, type, said, exited } = terminal(["mcp", "--url", "http://127.0.0.1:9"]);
+    await says("}}}");
+    type("\u0004");
+    expect(await exited).toBe(0);
+    const [about, configuration = "", ...more] = said().trim().split("\r\n");
+    expect(about).toContain("MCP server on standard input and output");
+    const { mcpServers } = JSON.parse(configuration.slice(configuration.indexOf("{")));
+    expect(mcpServers["compute-router"].args.slice(-3)).toEqual(["mcp", "--url", "http://127.0.0.1:9"]);
+    expect(more).toEqual([]);
+  });
+
+  it("stake list says what it waits for while wrangler runs, and the line disappears", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "npx"), `#!/bin/sh\necho '[{"results":[]}]'\n`, { mode: 0o755 });
+    const env = { PATH: [folder, process.env["PATH"]].join(delimiter) };
+    const { said, screen, exited } = terminal(["stake", "list", "--config", "wrangler.evm.toml", "--state", folder], env);
+    expect(await exited).toBe(0);
+    expect(said()).toContain("waiting for wrangler");
+    expect(screen().text).toBe("no stakes: every worker is Open");
   });
 
   it("[WS11] worker start draws its status in place; Ctrl-C lets it leave in order", async () => {
