@@ -77,6 +77,36 @@ describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHO
     await expect.poll(() => page.getByRole("button", { name: "Stop" }).isVisible()).toBe(true);
   });
 
+  it("the focus is never lost: after a pairing, after the list was deleted, in a tab that takes over and in the one that has lost", async () => {
+    const tab = await open();
+    const focused = (at: WorkerTab) => expect.poll(() => at.page.evaluate(() => document.activeElement?.id), { timeout: 10_000 });
+    const pressed = async (at: WorkerTab, name: string) => {
+      await at.page.getByRole("button", { name, exact: true }).focus();
+      await at.page.keyboard.press("Enter");
+    };
+    const { body } = await post(`${coordinator.url}/v1/trust/create`, { user_id: "keyboard" });
+    await tab.page.getByLabel("Pairing code").fill(String(body.pairing_code));
+    await pressed(tab, "Pair");
+    await tab.says("#pair-result", "Paired.");
+    await focused(tab).toBe("pair");
+
+    await pressed(tab, "Start");
+    await tab.shows("Ready");
+    await focused(tab).toBe("act");
+    await commit(coordinator.url, "cheap", task("What a lovely day.", "classify"));
+    await tab.says("#jobs", "Accepted");
+    tab.page.on("dialog", (dialog) => void dialog.accept());
+    await pressed(tab, "Clear");
+    await tab.says("#no-jobs", "No job yet");
+    await focused(tab).toBe("history");
+
+    const second = await WorkerTab.open(context, `${coordinator.url}/worker`);
+    await pressed(second, "Take over here");
+    await second.shows("Ready");
+    await focused(second).toBe("main");
+    await focused(tab).toBe("main");
+  });
+
   it("a screen reader announces the state, and not every second or job", async () => {
     const tab = await open();
     await tab.press("Start");

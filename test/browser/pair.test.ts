@@ -233,6 +233,43 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await new Tab(page).says("#code-result", "Waiting for a worker.");
   });
 
+  it("the focus is never lost: it goes to the code, to the worker that claimed it, to the message about a failure, and back to Refresh", async () => {
+    await context.clock.install();
+    const tab = await opened();
+    const focused = () => expect.poll(() => tab.page.evaluate(() => document.activeElement?.id), { timeout: 10_000 });
+    const pressed = async (name: string) => {
+      await tab.page.getByRole("button", { name, exact: true }).focus();
+      await tab.page.keyboard.press("Enter");
+    };
+    await context.setOffline(true);
+    await pressed("Make a code");
+    await tab.says("#code-result", "No answer from the coordinator");
+    await focused().toBe("make-code");
+    await context.setOffline(false);
+    await pressed("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+    await focused().toBe("big-code");
+    await tab.page.keyboard.press("Tab");
+    await focused().toBe("worker-link");
+    await claim(await tab.text("#big-code"));
+    await context.clock.fastForward("00:10");
+    await tab.says("#workers", KEY);
+    await focused().toBe("paired");
+    await pressed("Refresh");
+    await tab.says("#workers", KEY);
+    await focused().toBe("refresh");
+    // A person who has moved on keeps their place.
+    await pressed("Pair another worker");
+    await tab.page.locator("#you summary").focus();
+    await tab.says("#code-result", "Waiting for a worker.");
+    expect(await tab.page.evaluate(() => document.activeElement?.tagName)).toBe("SUMMARY");
+    await tab.page.keyboard.press("Enter");
+    await tab.page.getByLabel("User id").fill("someone-else");
+    await pressed("Use this");
+    await tab.says("#user-result", "In use");
+    await focused().toBe("user-result");
+  });
+
   it("a screen reader announces the code once, letter by letter, and not every second", async () => {
     const { tab, code } = await withCode();
     expect(await tab.page.getByRole("img", { name: [...code].join(" "), exact: true }).isVisible()).toBe(true);

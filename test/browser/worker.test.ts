@@ -301,6 +301,65 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       expect(JSON.parse(stored ?? "null")).toMatchObject({ wanted: true });
     });
 
+    it("when its engine crashes it leaves the coordinator and lets the screen turn off, and a reload helps", async () => {
+      await context.addInitScript(() => {
+        const held = new Set<EventTarget>();
+        const engines: Worker[] = [];
+        const Watched = class extends Worker {
+          constructor(url: string | URL, options?: WorkerOptions) {
+            super(url, options);
+            engines.push(this);
+          }
+        };
+        const request = () => {
+          const sentinel = Object.assign(new EventTarget(), {
+            release: () => {
+              held.delete(sentinel);
+              sentinel.dispatchEvent(new Event("release"));
+              return Promise.resolve();
+            },
+          });
+          held.add(sentinel);
+          return Promise.resolve(sentinel);
+        };
+        Object.assign(globalThis, { held, engines, Worker: Watched });
+        Object.defineProperty(navigator, "wakeLock", { value: { request } });
+      });
+      const tab = await started();
+      const held = () => tab.page.evaluate(() => (Reflect.get(globalThis, "held") as Set<EventTarget>).size);
+      expect(await held()).toBe(1);
+      await tab.page.evaluate(() => (Reflect.get(globalThis, "engines") as Worker[])[0]?.dispatchEvent(new ErrorEvent("error", { message: "out of memory" })));
+      await tab.shows("Cannot work here");
+      expect(await held()).toBe(0);
+      await online(0);
+      await tab.press("Reload");
+      await tab.shows("Ready");
+    });
+
+    it("[JB9] a crash of the thread that runs the tasks is not one of the worker", async () => {
+      const tab = await open();
+      const key = await tab.key();
+      const engine = tab.page.workers().find((worker) => worker.url().includes("/engine-")) ?? expect.unreachable();
+      // The program of a page throws in a thread, where there is no document.
+      const program = await tab.page.evaluate(() => document.querySelector<HTMLScriptElement>("script[src]")?.src ?? "");
+      await engine.evaluate((crashing) => {
+        const Real = Worker;
+        let starts = 0;
+        Object.assign(globalThis, {
+          Worker: class extends Real {
+            constructor(url: string | URL, options?: WorkerOptions) {
+              super(starts++ === 0 ? crashing : url, options);
+            }
+          },
+        });
+      }, program);
+      await tab.press("Start");
+      await tab.shows("Ready");
+      await done(await commit(coordinator.url, "cheap", task("Again.", "classify")), key);
+      await tab.says("#jobs", "Accepted");
+      await tab.shows("Ready");
+    });
+
     it("works offline after the first visit", async () => {
       await context.close();
       context = await profile();

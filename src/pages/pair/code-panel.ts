@@ -3,7 +3,7 @@ import { encode } from "uqr";
 import { fingerprintWords } from "../../receipt/ed25519.ts";
 import type { PairedWorker } from "../../sdk/index.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
-import { copyOnClick, element, make, setText, showMessage } from "../shell/dom.ts";
+import { copyOnClick, element, keepFocus, make, setText, showMessage } from "../shell/dom.ts";
 import type { OpenCode } from "./stored.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -19,6 +19,8 @@ export class CodePanel {
   readonly #result = element("code-result", HTMLElement);
   readonly #live = element("live", HTMLElement);
   #open: OpenCode | null = null;
+  /** Moves the focus from the button to the answer. */
+  #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onMake: () => void) {
     this.#make.addEventListener("click", onMake);
@@ -35,6 +37,7 @@ export class CodePanel {
 
   /** The request for a code was sent. */
   asking(): void {
+    this.#moveFocus = keepFocus(this.#make);
     this.#make.disabled = true;
     this.say("Waiting for the coordinator.", null);
   }
@@ -55,6 +58,8 @@ export class CodePanel {
     // npx finds the program in a clone, in a project and in a global installation. The command needs the address if the worker is not running.
     setText(element("command", HTMLElement), `npx compute-router worker pair ${code} --url ${new URL(workerUrl).origin}`);
     setText(this.#make, "Make another code");
+    // The code stands before the button: from here a person reads on to the ways to claim it.
+    this.#moveFocus(big);
     this.#make.disabled = false;
     this.say("Waiting for a worker.", null);
     setText(this.#live, `Code ${[...code].join(" ")}, valid for ${Math.ceil((open.expiresAt.getTime() - Date.now()) / 60_000)} minutes.`);
@@ -68,7 +73,9 @@ export class CodePanel {
 
   /** A worker claimed the code. */
   paired({ publicKey, fingerprint }: PairedWorker): void {
+    const moveFocus = keepFocus(this.#offer);
     this.#show(null, publicKey);
+    moveFocus(this.#paired);
     element("paired-words", HTMLElement).replaceChildren(...fingerprintWords(publicKey).map((word) => make("li", "", word)));
     setText(element("paired-key", HTMLElement), publicKey);
     this.say("", null);
@@ -77,16 +84,20 @@ export class CodePanel {
 
   /** The code could not be made, or it has expired. */
   failed(text: string): void {
+    const moveFocus = keepFocus(this.#offer);
     this.#show(null, null);
     this.#make.disabled = false;
     setText(this.#make, "Make a code");
     this.say(text, "bad");
+    moveFocus(this.#make);
+    this.#moveFocus(this.#make);
   }
 
   /** Another code could not be made. The open one stays. */
   refused(text: string): void {
     this.#make.disabled = false;
     this.say(text, "bad");
+    this.#moveFocus(this.#make);
   }
 
   /** Shows a line of text below the code. */

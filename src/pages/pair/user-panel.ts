@@ -1,5 +1,5 @@
 // The panel of the pair page that makes, shows and keeps the user id and its token.
-import { copyOnClick, element, setText, showMessage } from "../shell/dom.ts";
+import { copyOnClick, element, keepFocus, setText, showMessage } from "../shell/dom.ts";
 import { randomSecret, type User } from "./stored.ts";
 
 /** The form for the user id and the optional token that protects it. */
@@ -73,8 +73,10 @@ export class UserPanel {
     this.#say(problem ?? "", problem === null ? null : "bad");
     if (problem !== null) return this.#id.focus();
     this.#used = user;
+    const moveFocus = keepFocus(this.#use);
     this.#changed();
     this.#say("In use, and stored in this browser.", "good");
+    moveFocus(this.#result);
   }
 
   #entered(): User {

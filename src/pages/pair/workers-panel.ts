@@ -1,7 +1,7 @@
 // The panel of the pair page with the workers that the user has paired with.
 import { fingerprintWords } from "../../receipt/ed25519.ts";
 import type { TrustList } from "../../sdk/index.ts";
-import { element, make, makeTime, showMessage } from "../shell/dom.ts";
+import { element, keepFocus, make, makeTime, showMessage } from "../shell/dom.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -10,6 +10,7 @@ export class WorkersPanel {
   readonly #list = element("workers", HTMLElement);
   readonly #note = element("no-workers", HTMLElement);
   readonly #again = element("refresh", HTMLButtonElement);
+  #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onRefresh: () => void) {
     this.#again.addEventListener("click", onRefresh);
@@ -24,12 +25,14 @@ export class WorkersPanel {
 
   /** The request for the list was sent. */
   asking(): void {
+    this.#moveFocus = keepFocus(this.#again);
     this.#again.disabled = true;
   }
 
   /** Shows the workers in the order of the coordinator: newest first. */
   show({ providers }: TrustList): void {
     this.#again.disabled = false;
+    this.#moveFocus(this.#again);
     this.#list.replaceChildren(
       ...providers.map(({ provider_pubkey, paired_at }) => {
         const row = make("li", "");
@@ -47,6 +50,7 @@ export class WorkersPanel {
   /** The list could not be loaded. */
   failed(text: string): void {
     this.#again.disabled = false;
+    this.#moveFocus(this.#again);
     this.#say(text, "bad");
   }
 

@@ -33,6 +33,20 @@ export function showMessage(target: HTMLElement, text: string, tone: "good" | "b
   target.dataset["tone"] = tone ?? "";
 }
 
+/**
+ * Call this before an element with the focus, or around it, is disabled or hidden: the browser then takes the focus away, and a person at a keyboard would begin
+ * again at the top of the page. The returned function gives the focus to `next` once, unless it is not lost.
+ */
+export function keepFocus(around: Element): (next: HTMLElement) => void {
+  let wasHere = around.contains(document.activeElement);
+  return (next) => {
+    const holder = document.activeElement;
+    const isLost = holder === null || holder === document.body || holder.matches(":disabled") || !holder.checkVisibility();
+    if (wasHere && isLost) next.focus();
+    wasHere = false;
+  };
+}
+
 /** How long a button says that it has copied. */
 const COPIED_MS = 2_000;
 

@@ -1,6 +1,6 @@
 // The list of jobs and receipts on the worker page, with its export.
 import type { JobRecord } from "../../worker/browser/job-record.ts";
-import { element, make, makeTime } from "../shell/dom.ts";
+import { element, keepFocus, make, makeTime } from "../shell/dom.ts";
 import { duration, outcomeLabel, receiptLine, taskName } from "./view.ts";
 
 const TODAY = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
@@ -11,6 +11,7 @@ const DRAW_MS = 150;
 
 /** The worker's list of jobs and receipts. */
 export class HistoryPanel {
+  readonly #card = element("history", HTMLElement);
   readonly #list = element("jobs", HTMLElement);
   readonly #none = element("no-jobs", HTMLElement);
   readonly #more = element("more", HTMLButtonElement);
@@ -57,11 +58,13 @@ export class HistoryPanel {
   }
 
   #draw(): void {
+    const moveFocus = keepFocus(this.#card);
     const rows = this.#records.slice(0, this.#shown);
     this.#list.replaceChildren(...rows.map(rowOf));
     this.#none.hidden = rows.length > 0;
     this.#more.hidden = this.#records.length <= this.#shown;
     for (const button of this.#buttons) button.disabled = rows.length === 0;
+    moveFocus(this.#card);
   }
 }
 

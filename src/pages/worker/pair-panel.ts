@@ -1,7 +1,7 @@
 // The form for a pairing code on the worker page, and the list of pairings. PRIVATE jobs come from paired users only.
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
-import { element, make, makeTime, showMessage } from "../shell/dom.ts";
+import { element, keepFocus, make, makeTime, showMessage } from "../shell/dom.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -12,6 +12,7 @@ export class PairPanel {
   readonly #result = element("pair-result", HTMLElement);
   readonly #list = element("pairings", HTMLElement);
   #sent: string | null = null;
+  #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onPair: (code: string) => void) {
     this.#code.addEventListener("paste", (event) => {
@@ -34,6 +35,7 @@ export class PairPanel {
         return;
       }
       this.#sent = code;
+      this.#moveFocus = keepFocus(this.#button);
       this.#button.disabled = true;
       this.#say("Asking the coordinator.", null);
       onPair(code);
@@ -64,6 +66,7 @@ export class PairPanel {
     this.#sent = null;
     this.#code.value = "";
     this.#button.disabled = false;
+    this.#moveFocus(this.#button);
     this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
   }
 

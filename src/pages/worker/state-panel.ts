@@ -3,7 +3,7 @@ import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { JobRecord } from "../../worker/browser/job-record.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
 import type { Report } from "../../worker/browser/report.ts";
-import { copyOnClick, element, make, makeTime, setText } from "../shell/dom.ts";
+import { copyOnClick, element, keepFocus, make, makeTime, setText } from "../shell/dom.ts";
 import { duration, medianTime, type Situation, type View, viewOf } from "./view.ts";
 
 /** A job is shown for at least this long, because many jobs end faster than an eye can see. */
@@ -59,7 +59,9 @@ export class StatePanel {
     setText(this.#title, "Cannot work here");
     setText(this.#detail, message);
     setText(this.#live, `Cannot work here. ${message}`);
-    this.#button.disabled = true;
+    setText(this.#button, "Reload");
+    this.#button.dataset["act"] = "reload";
+    this.#button.disabled = false;
   }
 }
 
@@ -139,8 +141,10 @@ export class StoragePanel {
     const notice = storageNotice(state);
     setText(element("storage-title", HTMLElement), notice?.title ?? "");
     setText(element("storage-text", HTMLElement), notice?.text ?? "");
+    const moveFocus = keepFocus(this.#card);
     element("store-again", HTMLElement).hidden = notice?.isOffering !== true;
     this.#card.hidden = notice === null;
+    moveFocus(element("main", HTMLElement));
   }
 }
 

@@ -2,7 +2,7 @@
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
 import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type PageMessage, type Report } from "../../worker/browser/report.ts";
-import { element, saveFile, setText } from "../shell/dom.ts";
+import { element, keepFocus, saveFile, setText } from "../shell/dom.ts";
 import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
 import { HistoryPanel } from "./history-panel.ts";
 import { PairPanel } from "./pair-panel.ts";
@@ -70,8 +70,7 @@ export class WorkerPage {
 
   /** Starts the engine, because this tab is the worker now. */
   open(): void {
-    element("worker", HTMLElement).hidden = false;
-    element("other-tab", HTMLElement).hidden = true;
+    this.#showWorker(true);
     if (this.#linkedCode) this.#pair.focus();
     this.#readSettings();
     this.#told = "rest";
@@ -91,8 +90,16 @@ export class WorkerPage {
     this.#outdated = false;
     this.#storageIs("kept");
     void this.#screen.want(false);
-    element("worker", HTMLElement).hidden = true;
-    element("other-tab", HTMLElement).hidden = false;
+    this.#showWorker(false);
+  }
+
+  /** Shows either the worker or that it is in another tab. */
+  #showWorker(isHere: boolean): void {
+    const main = element("main", HTMLElement);
+    const moveFocus = keepFocus(main);
+    element("worker", HTMLElement).hidden = !isHere;
+    element("other-tab", HTMLElement).hidden = isHere;
+    moveFocus(main);
   }
 
   /** Applies changed conditions. */
@@ -152,7 +159,10 @@ export class WorkerPage {
         this.#outdated = true;
         return this.#apply();
       case "broken":
+        // A thread goes on after an error, and would be a worker that nobody sees.
+        this.#engine?.close();
         this.#engine = null;
+        void this.#screen.want(false);
         this.#identity = null;
         return this.#state.broken(message.message);
       default:

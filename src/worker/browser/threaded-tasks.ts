@@ -46,7 +46,9 @@ export class ThreadedTasks {
     let answered = false;
     thread.addEventListener("message", () => (answered = true), { once: true });
     // Also between two tasks, because a task in a dead thread would never get an answer.
-    thread.addEventListener("error", () => {
+    thread.addEventListener("error", (event) => {
+      // Otherwise the browser reports the error to the page too, as one of this thread.
+      event.preventDefault();
       this.#end(thread);
       if (!answered) this.#onUnloadable();
     });
