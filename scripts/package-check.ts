@@ -102,7 +102,7 @@ try {
     console.log(`${command} --help, --version: ${said}`);
     checkOnNode20(program, join(folder, "configuration"));
   }
-  for (const file of ["package.json", "package-lock.json", "server.mjs", "models/tiny-chat-q8_0.gguf"]) {
+  for (const file of ["package.json", "package-lock.json", "server.mjs", "parent-watch.mjs", "models/tiny-chat-q8_0.gguf"]) {
     if (!existsSync(join(installed, "runtimes", "llama", file))) throw new Error(`runtimes/llama/${file} is missing in the package`);
   }
   console.log(`${packed.filename}: ${packed.entryCount} files, ${Math.round(packed.size / 1024)} kB`);

@@ -1,11 +1,12 @@
 // A small OpenAI-compatible server on llama.cpp, for loopback only.
 // node server.mjs --model file.gguf [--port 0] [--threads 1] [--managed]
 // Prints one line of JSON when it can answer: {"ready":true,"url":…,"model":…,"context":…}, or {"ready":false,"error":…}.
-// --managed: a parent holds our stdin. We end at once when it closes, however the parent died, and leave Ctrl-C to the parent.
+// --managed: a parent holds our stdin. We end when it closes, however the parent died and also if we hang, and leave Ctrl-C to the parent.
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { Worker } from "node:worker_threads";
 import { InvalidRequest, parseChatRequest } from "./chat-request.mjs";
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -143,10 +144,7 @@ async function end(code = 0) {
 process.on("SIGTERM", drain);
 if (options.managed) {
   process.on("SIGINT", () => {});
-  process.stdin
-    .on("error", () => end())
-    .on("close", () => end())
-    .resume();
+  new Worker(new URL("parent-watch.mjs", import.meta.url)).on("error", () => end()).on("message", () => end());
 } else {
   process.on("SIGINT", drain);
 }

@@ -2,12 +2,13 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { embeddedFolder } from "../../src/worker/runtimes/embedded-install.ts";
 import { OpenAiCompatible } from "../../src/worker/runtimes/openai-compatible.ts";
 import { finallyDo } from "../support/finally.ts";
-import { requireEmbedded, startNode } from "./processes.ts";
+import { hasEnded, requireEmbedded, startNode } from "./processes.ts";
 
 const STORY = "Tell me a story about a fox.";
 const signal = new AbortController().signal;
@@ -101,6 +102,25 @@ describe("server.mjs", () => {
     expect(finishReason).toBe("stop");
     expect(usage.completion_tokens).toBeGreaterThan(60);
     expect(await ended).toEqual([0, null]);
+  });
+
+  it("[LLM10] ends when its parent is gone, also while native code hangs", async () => {
+    // The main thread hangs as llama.cpp would make it: no event reaches it any more.
+    const hang = `import { isMainThread } from "node:worker_threads";
+      if (isMainThread) process.on("SIGUSR2", () => { process.stdout.write('{"hangs":true}\\n', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)); });`;
+    const parent = `import { spawn } from "node:child_process";
+      const child = spawn(process.execPath, ["--import", ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hang)}`)}, ${JSON.stringify(join(embeddedFolder(), "server.mjs"))}, "--managed"], { stdio: ["pipe", "pipe", "ignore"] });
+      child.stdout.pipe(process.stdout);
+      process.stdout.write(JSON.stringify({ pid: child.pid }) + "\\n");`;
+    const { child, line } = await startNode(["--input-type=module", "--eval", parent]);
+    const { pid } = line as { pid: number };
+    onTestFinished(() => void (hasEnded(pid) || process.kill(pid, "SIGKILL")));
+    const lines = createInterface({ input: child.stdout ?? expect.unreachable() })[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toContain('"ready":true');
+    process.kill(pid, "SIGUSR2");
+    expect((await lines.next()).value).toBe('{"hangs":true}');
+    child.kill("SIGKILL");
+    await expect.poll(() => hasEnded(pid), { timeout: 20_000 }).toBe(true);
   });
 
   it("[LLM6] a model that is missing ends it with 1 and a reason", async () => {

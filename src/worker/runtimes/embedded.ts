@@ -33,7 +33,7 @@ export type EmbeddedOptions = {
   signal?: AbortSignal;
 };
 
-/** llama.cpp in a child process with its own port. The child ends whenever this process ends, for any reason; one that hangs, unless this process is killed. */
+/** llama.cpp in a child process with its own port. The child ends whenever this process ends, for any reason, also if it hangs. */
 export class Embedded implements Runtime {
   readonly name = "embedded";
   readonly model: string;
@@ -121,7 +121,7 @@ function spawnServer(folder: string, args: string[]): ChildProcess {
   const child = spawn(process.execPath, [join(folder, "server.mjs"), "--managed", ...args], { stdio: ["pipe", "pipe", "ignore"], env, windowsHide: true });
   // A dead child closes the pipe; its exit event reports that.
   child.stdin?.on("error", () => {});
-  // A child ends when its pipe closes, but one that hangs does not notice that.
+  // A child that hangs ends 3 s after its pipe has closed, and one that is stopped does not notice that.
   const end = () => void child.kill("SIGKILL");
   process.once("exit", end);
   child.once("exit", () => process.off("exit", end));
