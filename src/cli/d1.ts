@@ -1,5 +1,7 @@
 // The database of an instance, for the commands of its operator. They run wrangler, which knows where the database is.
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
+import { existsSync } from "node:fs";
+import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { parseJson } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -17,6 +19,9 @@ type Place = { config: string; state?: string | undefined; remote?: boolean | un
 export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, sql: string): T[] {
   if ((remote === true) === (state !== undefined))
     throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
+  // wrangler would create a database there, and nothing would be in doubt in it.
+  if (state !== undefined && !existsSync(state))
+    throw new CliError(EXIT.usage, `there is no folder ${state}; --state must be the state folder of the coordinator`);
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
   const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
   let run = execute();
@@ -38,7 +43,11 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
     .rest(z.unknown())
     .safeParse(read(run.stdout));
   if (run.status === 0 && answer.success) return answer.data[0].results;
-  const reason = (run.stderr || run.stdout || run.error?.message || "").trim().split("\n").slice(0, 6).join("\n");
+  const reason = stripVTControlCharacters(run.stderr || run.stdout || run.error?.message || "")
+    .trim()
+    .split("\n")
+    .slice(0, 6)
+    .join("\n");
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
 }
 

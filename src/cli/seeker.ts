@@ -120,6 +120,7 @@ export type SeekerOptions = {
   "config-dir"?: string | undefined;
   payer?: string | undefined;
   "max-price"?: string | undefined;
+  model?: string | undefined;
 };
 
 /** The SDK's options for the coordinator, the user and the payer that the options of a command name. */
@@ -179,6 +180,11 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     const [list, create] = [sameUser("pair list", args), sameUser("pair create", args)];
     return because(EXIT.job, `no_trusted_worker: none of your paired workers is online and takes such jobs; to see them: ${list}; to pair one: ${create}`);
   }
+  if (error instanceof NoEligibleWorkerError && args.model !== undefined && args.model !== "auto")
+    return because(
+      EXIT.job,
+      `no_eligible_worker: no worker with the model ${args.model} could take the job; to see the models: ${ownCommand(`models${urlHint(args.url)}`)}`,
+    );
   if (error instanceof NoEligibleWorkerError)
     return because(
       EXIT.job,

@@ -180,8 +180,14 @@ const LOOKS = 4;
 
 /** Checks the options of `jobs`. Throws InvalidOptionError. */
 export function readPart({ limit, before }: JobsOptions): { limit: number; before: string | undefined } {
-  if (before !== undefined && (typeof before !== "string" || before === "")) throw wrong("before", "must be the `next` of a page, or an ISO 8601 time", before);
+  if (before !== undefined && !isCursor(before)) throw wrong("before", "must be the `next` of a page, or an ISO 8601 time in UTC", before);
   return { limit: checkInteger("limit", limit, 1, LIMITS.jobsPerPage) ?? LIMITS.jobsListed, before };
+}
+
+/** True for `2026-10-01T12:00:00.000Z`, and for that with a comma and the id of a job. The local list would compare any other text as if it were one. */
+function isCursor(value: unknown): boolean {
+  const [time = "", id, ...more] = typeof value === "string" ? value.split(",") : [];
+  return more.length === 0 && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(time) && !Number.isNaN(Date.parse(time)) && (id === undefined || isUuid(id));
 }
 
 /** A part of the jobs of a user with a token [JB14]. */

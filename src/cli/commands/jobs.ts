@@ -86,6 +86,7 @@ export const run = command({
     const options = readRunOptions(args);
     const { idempotencyKey } = options;
     const maxTokens = readCount("max-tokens", args["max-tokens"], 1, 32_768);
+    if (args.prompt === "") throw new CliError(EXIT.usage, "PROMPT must not be empty");
     const prompt = args.prompt === "-" ? await standardInput(`echo "…" | ${ownCommand("run -")}`) : args.prompt;
     const { model } = args;
     const job = { job_type: "LLM_INFER", prompt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;

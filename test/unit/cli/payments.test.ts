@@ -90,3 +90,13 @@ if (!fs.existsSync(${JSON.stringify(join(state, "asked"))})) {
   const { code, stdout } = await runHere(["payments", "list", "--config", "wrangler.evm.toml", "--state", state], { env });
   expect([code, stdout.split("\n").filter(Boolean).length]).toEqual([0, 2]);
 });
+
+test("[PY8] a folder that does not exist is refused, and not made with an empty ledger in it; what wrangler says has no colors", async () => {
+  const state = temporaryFolder();
+  writeFileSync(join(state, "npx"), "#!/bin/sh\nprintf '\\033[31mCould not read file\\033[0m' >&2; exit 1\n", { mode: 0o755 });
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const list = (folder: string) => runHere(["payments", "list", "--config", "wrangler.evm.toml", "--state", folder], { env });
+  const missing = join(state, "typo");
+  expect(await list(missing)).toMatchObject({ code: 2, stderr: `there is no folder ${missing}; --state must be the state folder of the coordinator\n` });
+  expect(await list(state)).toMatchObject({ code: 1, stderr: "wrangler could not use the database:\nCould not read file\n" });
+});

@@ -237,6 +237,10 @@ describe("on a Node without a WebSocket", () => {
       code: 7,
       stderr: `no_eligible_worker: no worker could take the job; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --url ${router.url}\n`,
     });
+    const named = await runCli(["run", "hi", "--model", "tiny:1b", "--user", "u", "--url", router.url], { env });
+    expect(named.stderr).toBe(
+      `no_eligible_worker: no worker with the model tiny:1b could take the job; to see the models: npx compute-router models --url ${router.url}\n`,
+    );
   });
 
   it("start ends at once with the same advice, in one line", async () => {

@@ -76,6 +76,10 @@ describe("jobs", () => {
     ["limit", { limit: 101 }],
     ["before", { before: "" }],
     ["before", { before: 5 }],
+    ["before", { before: "yesterday" }],
+    ["before", { before: "2026-10-01" }],
+    ["before", { before: "2026-10-01T25:00:00.000Z" }],
+    ["before", { before: "2026-10-01T12:00:00.000Z,1" }],
   ])("names %s in %j and sends nothing", async (option, options) => {
     const router = await RouterServer.start();
     expect(await rejection(router.client().jobs(options))).toMatchObject({ name: "InvalidOptionError", option });
