@@ -25,6 +25,8 @@ export function readStartOptions(args: string[], usage: string): StartOptions | 
     const ports = { evm: Number(values["evm-port"] ?? DEFAULT_PORT.evm), svm: Number(values["svm-port"] ?? DEFAULT_PORT.svm) };
     const bad = INSTANCES.find((instance) => !(Number.isInteger(ports[instance]) && ports[instance] >= 1 && ports[instance] <= 65_535));
     if (bad !== undefined) return `--${bad}-port must be 1 to 65535\n${usage}`;
+    // Each would find the port free, and then a coordinator would be taken for the other one.
+    if (ports.evm === ports.svm) return `both instances would listen on port ${ports.evm}: choose another with --evm-port or --svm-port\n${usage}`;
     return { once: values.once, ports, state: values.state };
   } catch (error) {
     return `${error instanceof Error ? error.message : String(error)}\n${usage}`;

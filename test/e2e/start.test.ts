@@ -5,6 +5,7 @@ import { type LocalLlm, lookForLlm, readyLlm, startDemoWorker } from "../../scri
 import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
+import { readStartOptions } from "../../scripts/session.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
@@ -140,6 +141,13 @@ describe("npm start", () => {
     const child = startChild([join(ROOT, "scripts", "start.ts"), ...args], { cwd: ROOT });
     expect(await child.exited).toBe(1);
     expect(child.lines.filter((line) => line.startsWith("cannot write to /proc/nope"))).toHaveLength(1);
+  });
+
+  it("one port for both instances is refused, also if it is the other one's default", () => {
+    const usage = "npm start -- [--evm-port N]";
+    for (const args of [["--evm-port", "4020"], ["--svm-port=4010"], ["--evm-port", "5000", "--svm-port", "5000"]])
+      expect(readStartOptions(args, usage)).toMatch(/^both instances would listen on port \d+: choose another with --evm-port or --svm-port\n/);
+    expect(readStartOptions(["--evm-port", "4020", "--svm-port", "4010"], usage)).toMatchObject({ ports: { evm: 4020, svm: 4010 } });
   });
 
   it("says which port is taken, and starts nothing", async () => {
