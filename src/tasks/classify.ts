@@ -13,7 +13,10 @@ const PIECE_WORDS = 60;
 // Up to this many sentences the valences add up; for a longer text the average per sentence counts.
 const SHORT_TEXT = 4;
 
-/** The sentiment of `input`, from the valences of its words and phrases. English has a full lexicon; German, French and Spanish have a small one. */
+/**
+ * The sentiment of `input`, from the valences of its words, phrases and signs. English has a full lexicon; German, French and Spanish
+ * have a small one. In other languages only signs count.
+ */
 export function classify(input: string): Classification {
   const language = languageOf(input);
   let sum = 0;
@@ -27,7 +30,8 @@ export function classify(input: string): Classification {
   const strength = Math.abs(score);
   if (strength >= THRESHOLD) return { sentiment: score > 0 ? "positive" : "negative", confidence: round(0.5 + (0.5 * strength) / (strength + 2)) };
   // A text without emotional words can still be a complaint ("there was a hair in my soup"), so the confidence stays low.
-  return { sentiment: "neutral", confidence: round((0.7 - 0.25 * (strength / THRESHOLD)) * (0.3 + 0.7 * latinShare(input))) };
+  const readShare = language === undefined || language.stems.size > 0 ? latinShare(input) : 0;
+  return { sentiment: "neutral", confidence: round((0.7 - 0.25 * (strength / THRESHOLD)) * (0.3 + 0.7 * readShare)) };
 }
 
 function round(share: number): number {

@@ -172,7 +172,7 @@ function parse(content: string, isWhole: boolean): unknown {
   if (value !== undefined && !(whole === undefined && isEmpty(value) && content.includes('"'))) return isData(value, isWhole) ? value : undefined;
   const plain = unescaped(content);
   const head = plain.slice(0, 400);
-  const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*["'{[“\d-]/ : /^\[\s*[{[]/).test(head);
+  const isPlausible = OBJECT_HEAD.test(head) || (isWhole ? /^\[\s*(?:["'{[“„«\d-]|\(\s*["'\d])/ : /^\[\s*[{[]/).test(head);
   if (!isPlausible) return undefined;
   const read = parseLeniently(plain);
   return read !== undefined && isData(read, isWhole) ? read : undefined;
@@ -181,11 +181,16 @@ function parse(content: string, isWhole: boolean): unknown {
 /** `content` with plain quotes if its quotes were escaped for a shell, a log or HTML. */
 function unescaped(content: string): string {
   const head = content.slice(0, 40);
-  if (/^[{[][\s[{]*\\["']/.test(head)) return content.replace(/\\(["'\\])/g, "$1");
+  if (/^[{[](?:[\s[{]|\\[nrt])*\\["']/.test(head)) return content.replace(/\\(["'\\nrt])/g, (_, char: string) => CONTROLS.get(char) ?? char);
   if (!/^[{[][\s[{]*&(?:quot|#34|#39|apos);/.test(head)) return content;
   return content.replace(/&(quot|#34|apos|#39|lt|gt|amp);/g, (entity, name: string) => ENTITIES.get(name) ?? entity);
 }
 
+const CONTROLS: ReadonlyMap<string, string> = new Map([
+  ["n", "\n"],
+  ["r", "\r"],
+  ["t", "\t"],
+]);
 const ENTITIES: ReadonlyMap<string, string> = new Map([
   ["quot", '"'],
   ["#34", '"'],
@@ -198,7 +203,7 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
 
 // A brace, then a comment, or a name (quoted or not) with a colon. `{ return x; }` is code and `{name}` is a template.
 const OBJECT_HEAD =
-  /^\{\s*(?:\/\/|\/\*|#|<!--|["'“‘][^"'”’\n]{0,100}["'”’]\s*[:=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
+  /^\{\s*(?:\/\/|\/\*|#|<!--|[ub]?["'“‘„«][^"'”’“»\n]{0,100}["'”’“»]\s*[:：=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
 
 /** True for an object, and for a list with objects or texts. `[1]` and `[2, 3]` in prose are citations, not data. */
 function isData(value: unknown, isWhole: boolean): boolean {

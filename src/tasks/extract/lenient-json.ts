@@ -21,6 +21,7 @@ const CLOSING: ReadonlyMap<string, string> = new Map([
   ["“", "”"],
   ["‘", "’"],
   ["«", "»"],
+  ["„", "“"],
 ]);
 const ESCAPES: ReadonlyMap<string, string> = new Map([
   ["n", "\n"],
@@ -30,6 +31,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ["f", "\f"],
   ["\n", ""],
 ]);
+const NO_ESCAPE = /^(?:[dDsSwW]|[.()[\]{}^+?|*]|[A-Za-z]{2})/;
 const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
   ["true", true],
   ["True", true],
@@ -43,8 +45,8 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
 // White space and comments. Comments have a maximum length: a quote looks past them, and a text can have a quote before each.
 const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
-const KEY_AHEAD = /\s*(?:["'“‘]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
-const VALUE_AHEAD = /\s*(?:["'“‘{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
+const KEY_AHEAD = /\s*(?:[bu]?["'“‘„«]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
+const VALUE_AHEAD = /\s*(?:[bu]?["'“‘„«{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
 // Three patterns for a name with one fault: its opening quote, its closing quote or its colon is missing. The text around the
 // name must confirm the fault, within a bounded distance.
 const UNOPENED_KEY = /([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})"\s{0,40}(?=[:：])/uy;
@@ -53,12 +55,20 @@ const UNCLOSED_KEY =
 const KEY_WITHOUT_COLON = /"([^"\n\\:]{1,120})"[ \t]{0,40}(?=[{[]|-?\d|(?:true|false|null)\b|"[^"\n]{0,1000}"\s{0,40}[,}\n])/uy;
 // Stray characters before a name: `{"id": 1, 3"ms": 950}`.
 const STRAY_BEFORE_KEY = /(?<=[{,\n][ \t]{0,40})[^\s"'{}]{1,3}\s{0,40}(?="[^"\n]{1,120}"\s{0,40}:)/uy;
+// The prefix of a Python string: `u'x'`, `rb"x"`.
+const STRING_PREFIX = /[bfruBFRU]{1,2}(?=(["'])(?:[^"'\\\n]|\\.){0,200}\1\s{0,40}[:,}\])])/y;
+// PHP writes an object as a list: `["a" => 1]`.
+const NAMED_LIST_AHEAD = /\[\s{0,40}(?:"[^"\n]{0,100}"|'[^'\n]{0,100}')\s{0,40}=>/y;
 const CALL = /(?:new\s+)?[\p{L}_$][\p{L}\p{N}_$.]{0,60}\(/uy;
-const BARE_VALUE = /[^,;{}[\]()"“\n]{1,2000}/uy;
+const BARE_VALUE = /[^,，;{}[\]()"“\n]{1,2000}/uy;
+// A number as people write it: `1,299.00`, `$1,299`, `12,50 €`, `1'299.00`. In an object no other number can follow a comma, unless it is a name.
+const WRITTEN_NUMBER = /(?:\p{Sc}\s?)?[+-]?\d{1,20}(?:[.,'’ \u00a0\u202f]\d{1,20}){1,8}(?:\s?(?:\p{Sc}|%|[A-Z]{3}))?(?=\s*(?:[,}]|\n|$))/uy;
+// A Python set: the first member has no colon.
+const SET_AHEAD = /\{\s{0,40}(?:"[^"\n]{0,100}"|'[^'\n]{0,100}'|-?\d[\d.]{0,30})\s{0,40}[,}]/y;
 // A comment after a value without quotes. `http://` is not a comment.
 const COMMENT_AFTER = /\s(?:\/\/|#|\/\*)[^]*$/u;
 // A value without quotes must be a name, a date, a version, a path or a few plain words.
-const PLAIN = /^[\p{L}\p{N}_$@./:+%~&?=-]+(?: [\p{L}\p{N}_$@./:+%&'’-]+){0,7}$/u;
+const PLAIN = /^[\p{L}\p{N}\p{Sc}_@./:+%~&?=-]+(?: [\p{L}\p{N}\p{Sc}_@./:+%&'’-]+){0,7}$/u;
 
 /**
  * A recursive descent parser. It accepts JSON5, Python and JavaScript literals, comments, missing or doubled commas and
@@ -76,7 +86,13 @@ class LenientParser {
   }
 
   whole(): unknown {
-    const value = this.value(0, false);
+    const values: unknown[] = [];
+    do {
+      values.push(this.value(0, false));
+      this.separators();
+      // The next object starts although the last one was not closed.
+    } while (values.at(-1) !== NONE && this.text[this.at] === "{");
+    const value = values.includes(NONE) ? NONE : values.length > 1 ? values : values[0];
     // Semicolons without any quotes are code: `{ color: red; }` is a style sheet and `{ id: number; }` is a type.
     return value === NONE || (this.semicolons > 0 && this.quoted === 0) ? NONE : value;
   }
@@ -87,15 +103,17 @@ class LenientParser {
     // The value is cut off or missing: `{"id": , "name": "Ana"}`.
     if (char === undefined || (inObject && this.quoted > 0 && (char === "," || char === "}"))) return null;
     if (depth > DEPTH) return NONE;
-    if (char === "{") return this.object(depth);
+    if (char === "{") return depth > 0 && this.isAhead(SET_AHEAD) ? this.array(depth, "}") : this.object(depth, "}");
+    if (char === "[" && this.isAhead(NAMED_LIST_AHEAD)) return this.object(depth, "]");
     if (char === "[" || char === "(") return this.array(depth, char === "[" ? "]" : ")");
-    if (CLOSING.has(char)) return this.strings(inObject);
+    this.skip(STRING_PREFIX);
+    if (CLOSING.has(this.text[this.at] ?? "")) return this.strings(inObject);
     const call = this.match(CALL);
     if (call !== undefined) return this.call(depth);
-    return this.bare();
+    return (inObject ? this.writtenNumber() : undefined) ?? this.bare();
   }
 
-  private object(depth: number): unknown {
+  private object(depth: number, closer: "}" | "]"): unknown {
     const record: ExtractedRecord = {};
     let pairs = 0;
     this.at++;
@@ -103,14 +121,14 @@ class LenientParser {
       this.separators();
       const char = this.text[this.at];
       if (char === undefined) break;
-      if (char === "}") {
+      if (char === closer) {
         this.at++;
         break;
       }
       // This bracket closes a list around the object, so the brace of the object is missing.
-      if (char === "]" || char === ")") break;
+      if (char === "}" || char === "]" || char === ")") break;
       // The next object of a list starts although this one was not closed: `[{"id": 1, {"id": 2}]`.
-      if (char === "{" && depth > 0 && pairs > 0) break;
+      if (char === "{" && pairs > 0) break;
       const key = this.key();
       this.skip(BLANK);
       // The text is cut off in a name or after it. The complete members count.
@@ -153,6 +171,7 @@ class LenientParser {
   /** The name of a member. `isAssigned` is true if its value follows without a colon. */
   private key(): { name: string; isAssigned: boolean } | undefined {
     this.skip(STRAY_BEFORE_KEY);
+    this.skip(STRING_PREFIX);
     for (const pattern of [UNOPENED_KEY, UNCLOSED_KEY, KEY_WITHOUT_COLON]) {
       pattern.lastIndex = this.at;
       const name = pattern.exec(this.text)?.[1];
@@ -208,6 +227,8 @@ class LenientParser {
    */
   private string(next: ":" | "key" | "value", isKey: boolean): string | undefined {
     const opener = this.text[this.at] ?? "";
+    const triple = opener.repeat(3);
+    if (this.text.startsWith(triple, this.at)) return this.tripleQuoted(triple);
     const closer = CLOSING.get(opener) ?? opener;
     this.quoted++;
     this.at++;
@@ -239,6 +260,15 @@ class LenientParser {
     return isKey ? undefined : withoutEnd(text, "}]");
   }
 
+  /** A string of Python that begins with three quotes. */
+  private tripleQuoted(quotes: string): string {
+    const start = this.at + quotes.length;
+    const end = this.text.indexOf(quotes, start);
+    this.quoted++;
+    this.at = end < 0 ? this.text.length : end + quotes.length;
+    return this.text.slice(start, end < 0 ? undefined : end);
+  }
+
   private endsKey(): boolean {
     return this.leadsTo(":=：");
   }
@@ -249,7 +279,7 @@ class LenientParser {
     const after = Math.max(this.at + 1, BLANK.lastIndex);
     const char = this.text[after];
     if (char === undefined || "}]);+".includes(char)) return true;
-    if (char === ",") {
+    if (char === "," || char === "，") {
       const ahead = next === "key" ? KEY_AHEAD : VALUE_AHEAD;
       ahead.lastIndex = after + 1;
       return ahead.test(this.text) || /^\s*(?:[}\])]|$|\/\/|\/\*|#|\.\.\.)/.test(this.text.slice(after + 1, after + 200));
@@ -259,7 +289,7 @@ class LenientParser {
     if (gap.includes("\n")) {
       const ahead = next === "key" ? KEY_AHEAD : VALUE_AHEAD;
       ahead.lastIndex = after;
-      return ahead.test(this.text);
+      return char === "{" || ahead.test(this.text);
     }
     return gap !== "" && CLOSING.has(char) && next === "key" && this.isKeyAt(after);
   }
@@ -285,7 +315,13 @@ class LenientParser {
     }
     const char = this.text[this.at + 1] ?? "";
     this.at += 2;
-    return ESCAPES.get(char) ?? char;
+    // `\d`, `\.`, `\Users` and `\alpha` are no escapes: the text has a pattern, a path or a formula.
+    return ESCAPES.get(char) ?? (NO_ESCAPE.test(this.text.slice(this.at - 1, this.at + 1)) ? `\\${char}` : char);
+  }
+
+  private writtenNumber(): number | string | undefined {
+    const text = this.match(WRITTEN_NUMBER);
+    return text === undefined ? undefined : (numberOf(plainNumber(text)) ?? text);
   }
 
   private bare(): unknown {
@@ -300,12 +336,19 @@ class LenientParser {
     if (constant !== undefined) return constant;
     const number = numberOf(text);
     if (number !== undefined) return number;
+    // A placeholder, or an object that Python cannot print.
+    if (this.quoted > 0 && /^<[^<>]{1,200}>$/.test(text)) return text;
     return PLAIN.test(text) && !/[<>]|(?:^|\s)[=&|]/.test(text) ? text : NONE;
   }
 
   private skip(pattern: RegExp): void {
     pattern.lastIndex = this.at;
     if (pattern.test(this.text)) this.at = pattern.lastIndex;
+  }
+
+  private isAhead(pattern: RegExp): boolean {
+    pattern.lastIndex = this.at;
+    return pattern.test(this.text);
   }
 
   private match(pattern: RegExp): string | undefined {
@@ -325,6 +368,12 @@ export function withoutEnd(text: string, marks: string): string {
   const trimmedEnd = end;
   while (end > 0 && marks.includes(text[end - 1] ?? " ")) end--;
   return end === trimmedEnd ? text : text.slice(0, end).trimEnd();
+}
+
+/** `text` without thousands separators and with a decimal point, if it is one number: `1,299.00`, `1.299,00`, `1 299,00`, `1'299`, `12,50`. */
+function plainNumber(text: string): string {
+  if (/^[+-]?[1-9]\d{0,2}(?:(?:[,'’]\d{3})+(?:\.\d+)?|(?:[ \u00a0\u202f]\d{3})+\.\d+)$/.test(text)) return text.replace(/[^\d.+-]/g, "");
+  return /^[+-]?(?:\d+|[1-9]\d{0,2}(?:[.'’ \u00a0\u202f]\d{3})+),\d+$/.test(text) ? text.replace(/[^\d,+-]/g, "").replace(",", ".") : text;
 }
 
 /** A number as in JSON, JSON5 or Python. An integer that a double cannot represent exactly stays text. */

@@ -46,7 +46,20 @@ export const BLAME: PhraseList = [
   ],
   [
     -2,
-    `peeled|rubbed|wore|worn|washed|flaked|chipped|fallen off|away|out
+    `inflation|unemployment|joblessness|crime|poverty|debt|deficit|deaths|accidents|infections|emissions|losses ?has|have ?sharply rose|rise|rises|doubled|tripled|risen|jumped|climbed|surged|soared|grew|up
+    profit|profits|sales|revenue|revenues|earnings|exports|wages|shares|stocks ?has|have ?sharply fell|fall|falls|fallen|dropped|declined|decreased|plunged|shrank|down
+    cut|cuts|lowered|slashed ?its|the|their forecast|outlook|guidance|jobs
+    profit warning|warnings
+    nothing i|we ?really|would like|liked|love|enjoy|enjoyed|recommend
+    better|nicer|faster|cheaper|easier|tastier|cleaner|quieter|stronger than this|these|it|yours
+    old|previous|other|original ~ was|were|is|are ?so|much|far|way|even|lot better|nicer|faster|easier|cheaper|quieter|tastier
+    better|nicer|cheaper options|alternatives|choices|places ?out ?for ?there|the ?price|money
+    used to be ?so|such|very|really|a|my good|great|better|best|nice|fun|favourite|favorite|excellent|reliable
+    used to love|like|enjoy|recommend
+    poor|bad|terrible|awful|no|not|little ?good value ?for ?money
+    food|meal|soup|pizza|coffee|tea|fries|chips|dinner|breakfast|lunch was|were|is|are|arrived|came|served ?already|stone|ice|completely cold
+    prefer my|the ?much old|previous|other|original
+    peeled|rubbed|wore|worn|washed|flaked|chipped|fallen off|away|out
     so narrow|small|tiny|loud|slow|thin|dark|cold|hot|noisy|heavy|complicated|weak|bad|boring that
     asked for ~ and|but got|received
     when it feels like it
@@ -138,7 +151,7 @@ export const BLAME: PhraseList = [
     way|far|much|bit|little|just too
     had|seen|known|tasted|eaten|read ~ better
     expected|deserve*|expect|hoped|wanted|thought|needs|need|needed|could|should|must ?be|do|get|have|for|it|was|so ?be|done|been|was|to ?be ?much better|more|improve*|improvement
-    could|should|would ?have ?been|be|done better|great|good|nice|perfect|excellent|decent|fun|easier|fantastic
+    could|should|would ?have ?been|be|done ?so|a|even ?much|lot|bit better|great|good|nice|perfect|excellent|decent|fun|easier|fantastic
     could|should be better|improved|faster|cheaper|nicer
     leave*|left a|much|something|lot ?lot to be|to desired|be ?desired
     nothing|not|little|hardly to|much|special|new|anything ?special|to ?to write home|about ?about
@@ -175,7 +188,6 @@ export const BLAME: PhraseList = [
     without power|water|electricity|heating|internet|notice|warning|asking|permission|explanation
     against my|our|their will
     not|never|hardly|barely|nowhere near ?enough
-    at|on the floor|ground|fault
     mess|screw|screwed|messed|messes|messing ?me|it|this|everything up|around
     drain* ~ battery|phone
     full|lots|loads|ton|tons|plenty|riddled|packed of|with ads|bugs|errors|lies|holes|cliches|typos|mistakes|spam|hate|water
@@ -193,7 +205,9 @@ export const BLAME: PhraseList = [
     -1,
     `not|isn't|doesn't|don't|didn't ?really|look|feel|seem ?like|as|so ?a good|great|much|well
     half of the
-    three|four|five|six|several|many|multiple|countless times|calls|emails|weeks|months|days|hours
+    not|isn't|wasn't|aren't ?really for me|us
+    three|four|five|six|several|many|multiple|countless times|calls|emails
+    after|for|took|taken|been|waited three|four|five|six|several|many weeks|months|days|hours
     again and again
     over and over
     every single time

@@ -149,7 +149,7 @@ const NEGATIVE: Readonly<Record<Grade, string>> = {
     uncertain unclear underestimate undermine underpowered understaffed unfit unfortunately unknown unpaid unpopular unrest unsold unsure untrue
     unused uproot urgent vacuous vague victimised violation virus vulnerable wait waited waiting war warn warning wary watery weakness weird weirdly
     wildfire wilt withdraw withdrawn wither withhold wobble worn wrestle wrinkle`,
-  0.5: `'s assume attempts cut instead intentions less mean neither nor off routine searching seem seems short sitting thin trying unless why`,
+  0.5: `'s assume attempts cut instead intentions mean neither nor off routine searching seem seems short sitting thin trying unless why`,
 };
 
 /** All base forms with their valence, −3..3. */

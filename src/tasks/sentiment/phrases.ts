@@ -8,6 +8,11 @@ const NEUTRAL: PhraseList = [
   [
     0,
     `to cool
+    more or less
+    questions|comments|suggestions|feedback|contributions ?is|are ?always|very welcome
+    never|don't|doesn't|didn't|won't|can't|cannot failed-to
+    can't|couldn't believe ?that|how|what|the|this|they|it|we|i|my|you
+    not gonna|going ?to lie
     copy of
     would|i'd|we'd|should ?also|all like|love|be|appreciate ?to|it|a
     look*|feel*|felt|taste*|smell*|sound*|seem*|works|just|something|things|more|nothing|anything like ?a|an|the|it
@@ -107,13 +112,27 @@ export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | un
   const first = tokens[at];
   if (first?.kind !== "word") return undefined;
   let best: PhraseMatch | undefined;
-  const consider = ({ valence, slots }: Phrase) => {
-    const end = matchFrom(tokens, at + 1, slots, 1);
+  const consider = ({ valence, slots }: Phrase, from: number) => {
+    const end = matchFrom(tokens, from, slots, 1);
     if (end !== undefined && end > (best?.end ?? 0)) best = { valence, end };
   };
-  BY_FIRST.get(first.text)?.forEach(consider);
-  for (const { beginning, phrase } of BY_BEGINNING) if (first.text.startsWith(beginning)) consider(phrase);
+  for (const phrase of BY_FIRST.get(first.text) ?? []) consider(phrase, at + 1);
+  for (const { beginning, phrase } of BY_BEGINNING) if (first.text.startsWith(beginning)) consider(phrase, at + 1);
+  for (const phrase of BY_FIRST.get(contractionAt(tokens, at) ?? "") ?? []) consider(phrase, at + 2);
   return best;
+}
+
+// "does" and "not" match "doesn't" of a phrase.
+const CONTRACTIONS: ReadonlyMap<string, string> = new Map(
+  "do does did is are was were would should has have had"
+    .split(" ")
+    .map((verb): [string, string] => [verb, `${verb}n't`])
+    .concat([["will", "won't"]]),
+);
+
+/** The contraction of the two tokens at `at`, if the second is "not". */
+function contractionAt(tokens: readonly Token[], at: number): string | undefined {
+  return tokens[at + 1]?.text === "not" ? CONTRACTIONS.get(tokens[at]?.text ?? "") : undefined;
 }
 
 function matchFrom(tokens: readonly Token[], at: number, slots: readonly Slot[], index: number): number | undefined {
@@ -132,6 +151,11 @@ function matchFrom(tokens: readonly Token[], at: number, slots: readonly Slot[],
   const fits = isWord && (slot.words.has(token.text) || slot.beginnings.some((beginning) => token.text.startsWith(beginning)));
   if (fits) {
     const end = matchFrom(tokens, at + 1, slots, index + 1);
+    if (end !== undefined) return end;
+  }
+  const contraction = contractionAt(tokens, at);
+  if (contraction !== undefined && slot.words.has(contraction)) {
+    const end = matchFrom(tokens, at + 2, slots, index + 1);
     if (end !== undefined) return end;
   }
   return slot.isOptional ? matchFrom(tokens, at, slots, index + 1) : undefined;

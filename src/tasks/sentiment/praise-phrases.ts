@@ -21,7 +21,11 @@ export const PRAISE: PhraseList = [
     best ?of ?the ever|yet
     nothing short of
     can't|couldn't|could ~ enough
-    can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|more|smoother|prouder
+    can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|smoother|prouder
+    can't|couldn't ?really ask|wish|hope for more
+    don't|doesn't|didn't think|believe ~ can|could|will|would be|get ?any better|happier|easier|nicer|smoother
+    doesn't|don't|can't|couldn't|won't get|be ?any ?much better than this|these|it|that
+    took|takes my|our|your breath away
     can't|couldn't recommend * more|enough|highly
     never|rarely|hardly|not ?been|had|felt|seen|eaten|tasted|met|used|owned|have ?a|any|anything|something happier|better|nicer|easier|smoother|kinder
     nothing|nobody|none better|beats|compares|like
@@ -76,14 +80,29 @@ export const PRAISE: PhraseList = [
     how|what did i|we ever ~ without
     has|have worked|run ever since
     slaps hard|so
-    update|song|album|track|beat|game|show slaps
+    update|song|album|track|beat|game|show|this|it slaps
     turned ~ into a|an
     why|how did|didn't nobody|anyone|i ~ sooner|earlier
-    keep|keeps|kept ?on asking|telling where|us|me|how
+    keep|keeps|kept ?on asking ?me|us where|how
+    keep|keeps|kept ?on telling me|us how
     would ?not|never go back to
     can't|won't|will|couldn't ?not find|get|buy|see|have fresher|better|nicer|finer|cheaper|friendlier
+    nothing i|we don't|didn't like|love|enjoy
+    nothing to|i|we dislike|disliked
+    nobody|none ~ dislike|dislikes|disliked
+    prefer this|these|it|them
+    guys|you rock
+    kept|keeps|keep his|her|their|its ?the promise|promises|word
+    inflation|unemployment|joblessness|crime|poverty|debt|deficit|deaths|accidents|infections|emissions|losses ?has|have ?sharply fell|fall|falls|fallen|dropped|declined|decreased|eased|shrank|halved|down
+    works|worked|work ?perfectly|fine|well|great ?even without|offline
+    gets|keeps ?on|getting better
+    beats every|all|any|everything|anything|most
+    slept|sleep|sleeps like a baby
+    profit|profits|sales|revenue|revenues|earnings|exports|wages|shares|stocks ?has|have ?sharply rose|rise|rises|risen|jumped|climbed|surged|soared|grew|doubled
+    record profit|profits|sales|revenue|earnings
+    raised|raises|lifted ?its|the|their forecast|outlook|guidance
     lowest|record|falling|lower|low|drop|decline|fall ?in|low unemployment|crime|inflation|poverty|emissions
-    worn|used|played|read|eaten ?these|it|this|them|here every day|week|since
+    worn|wear|used|use|played|read|eaten ?these|it|this|them|here every day|week|since
     stayed for the|an encore|extra|another
     in my|our account the|next|within|same|on
     raised|raises|raise ~ million|goal|funds|money|euros|dollars|children|charity
@@ -110,7 +129,8 @@ export const PRAISE: PhraseList = [
     well made|built|thought|worn|deserved|spent|behaved|designed|written|crafted|played|lit|kept|maintained|organised|organized|cooked|acted
     don't|doesn't|didn't even realize|notice|hurt
     stays|stay|stayed put|fresh|warm|cool|sharp|on|clean
-    battery life|lasts is|long|all|two|for ?very ?a ?great|long|amazing ?day|days
+    battery lasts ?me ?for ?very long|all|two|three|days|weeks ?day|days
+    battery life is ?really|so|very ?a great|long|amazing|good|excellent|fantastic|impressive
     lasts|lasted a|all|for|two|three|all long|ages|day|years|days|weeks
     every|each bite|minute|second|moment|page|dish|song
     no regrets
@@ -191,6 +211,7 @@ export const PRAISE: PhraseList = [
     good|great|nice|solid|decent|fair|unbeatable|amazing value|price|deal
     value for money
     five|free ?of charge
+    at|for no ?extra|additional charge|cost
     i|we|really|do|just|absolutely|they|also love|like|loved|liked it|this|how|that|them|the|my|our|your|her|his
     as good|nice|great as
     makes|make|made|making everyone|everybody|me|us|you|people|them|kids smile|laugh|happy|welcome|comfortable|proud

@@ -1,11 +1,13 @@
 // Scores one English sentence for classify: words and phrases, with negation, contrast, wishes, questions and emphasis.
 import { valenceOf } from "./lexicon.ts";
 import { phraseAt } from "./phrases.ts";
-import { signOf, type Token, tokensOf } from "./tokens.ts";
+import { ratingOf, signOf, type Token, tokensOf } from "./tokens.ts";
 
 // Factors for the valence of a word in its context. They were chosen on English reviews, messages and news that are not part
 // of the corpus. Small changes of a value make little difference.
 const NEGATION_REACH = 3;
+// "I don't think that this is good" and "nor the waiters were good" negate more than the next words.
+const FAR_NEGATION_REACH = 7;
 const NEGATED_PRAISE = -0.9;
 const NEGATED_BLAME = -0.4;
 // A negative word after an absolute negator: "never lost", "no problem".
@@ -29,9 +31,13 @@ const IRONY = -3;
 const IRONIC_BELOW = -1;
 
 const NEGATORS: ReadonlySet<string> = new Set(
-  "not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom anything-but far-from nowhere-near".split(" "),
+  "not n't no never without neither nor none nobody nothing nowhere hardly barely scarcely rarely seldom less anything-but far-from nowhere-near failed-to".split(
+    " ",
+  ),
 );
-const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't".split(" "));
+const FAILURES: ReadonlySet<string> = new Set(
+  "won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't failed-to".split(" "),
+);
 const ABSOLUTE: ReadonlySet<string> = new Set("no never without none neither nor nothing".split(" "));
 // With a comparison ("better", "happier") these negators praise.
 const COMPARISON_NEGATORS: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));
@@ -40,13 +46,15 @@ const BOOSTERS: ReadonlySet<string> = new Set(
   such most too quite exceptionally remarkably pretty way much all freaking extra hugely seriously always every`.split(/\s+/),
 );
 const DAMPERS: ReadonlySet<string> = new Set(
-  "slightly somewhat bit little kinda sorta partly mildly fairly rather almost sometimes occasionally relatively reasonably marginally tad less".split(" "),
+  "slightly somewhat bit little kinda sorta partly mildly fairly rather almost sometimes occasionally relatively reasonably marginally tad".split(" "),
 );
 const CONTRASTS: ReadonlySet<string> = new Set("but however yet nevertheless nonetheless except unfortunately sadly still".split(" "));
 const CONCESSIONS: ReadonlySet<string> = new Set("although though despite while whilst notwithstanding albeit".split(" "));
 const SUBJECTS: ReadonlySet<string> = new Set("i we you he she it they".split(" "));
 const UNREAL: ReadonlySet<string> = new Set("wish wished hoped supposed wanted promised if claimed claims thought should".split(" "));
 const CONDITIONALS: ReadonlySet<string> = new Set("would could might should".split(" "));
+const FAR_NEGATORS: ReadonlySet<string> = new Set(["neither", "nor"]);
+const OPINION_VERBS: ReadonlySet<string> = new Set("think believe find feel consider call".split(" "));
 // Words before "like" that make it a verb.
 const BEFORE_VERB_LIKE: ReadonlySet<string> = new Set(
   "i we you they he she really do don't didn't doesn't does did also who people kids would not to".split(" "),
@@ -57,8 +65,8 @@ const CHEER =
   /^["'(]?(?:oh |ah |how )?(?:great|wow|brilliant|wonderful|fantastic|lovely|perfect|awesome|super|nice|congratulations|congrats|bravo|splendid|well done|(?:nice|good|great) (?:job|work)|sure|thanks|thank you)\s?[,.!…]+\s*/i;
 const AGAIN = /^(?:yet )?(?:another|again|now|just what|just as|because)\b/i;
 
-/** A word or phrase with a valence. `at` is the index of its first token. */
-type Finding = { readonly at: number; readonly valence: number; readonly isPhrase: boolean };
+/** A word, sign or phrase with a valence. `at` is the index of its first token. Only a word can be negated: "no :(" is no praise. */
+type Finding = { readonly at: number; readonly valence: number; readonly isWord: boolean };
 
 /**
  * The valence of an English sentence: the sum of the valences of its words and phrases, each in its context. It is 0 for a
@@ -80,13 +88,13 @@ export function valenceOfSentence(sentence: string): number {
   const isQuestion = /\?["')]*$/.test(sentence);
   const negatorsUsed = new Set<number>();
   let sum = 0;
-  for (const { at, valence, isPhrase } of findings) {
+  for (const { at, valence, isWord } of findings) {
     let value = valence * emphasisAt(tokens, at);
-    if (!isPhrase) {
+    if (isWord) {
       const negator = negatorBefore(tokens, taken, at);
       if (negator >= 0) {
         negatorsUsed.add(negator);
-        value *= negationOf(tokens[negator]?.text ?? "", tokens[at]?.text ?? "", value);
+        value *= negationOf(tokens, negator, at, value);
       }
       if (value > 0 && isUnreal(tokens, at)) value *= UNREAL_PRAISE;
     }
@@ -97,7 +105,7 @@ export function valenceOfSentence(sentence: string): number {
   }
   if (!isFactual) {
     tokens.forEach(({ text }, i) => {
-      if (taken[i] === 0 && isNegator(text) && !negatorsUsed.has(i)) sum += FAILURES.has(text) ? BARE_FAILURE : BARE_NEGATION;
+      if (taken[i] === 0 && isNegator(text) && text !== "less" && !negatorsUsed.has(i)) sum += FAILURES.has(text) ? BARE_FAILURE : BARE_NEGATION;
     });
   }
   const exclamations = Math.min(3, sentence.split("!", 4).length - 1);
@@ -111,14 +119,14 @@ function findingsIn(tokens: readonly Token[], isFactual: boolean): { findings: F
   for (let i = 0; i < tokens.length;) {
     const phrase = phraseAt(tokens, i);
     if (phrase !== undefined && !(isFactual && Math.abs(phrase.valence) <= 2)) {
-      findings.push({ at: i, valence: phrase.valence, isPhrase: true });
+      findings.push({ at: i, valence: phrase.valence, isWord: false });
       taken.fill(1, i, phrase.end);
       i = phrase.end;
       continue;
     }
     const token = tokens[i];
-    if (token?.kind === "sign") findings.push({ at: i, valence: signOf(token.text), isPhrase: false });
-    if (token?.kind === "word" && !(isFactual && isTechnical(token.text))) findings.push({ at: i, valence: valenceOfToken(tokens, i), isPhrase: false });
+    if (token?.kind === "sign") findings.push({ at: i, valence: signOf(token.text), isWord: false });
+    if (token?.kind === "word" && !(isFactual && isTechnical(token.text))) findings.push({ at: i, valence: valenceOfToken(tokens, i), isWord: true });
     i++;
   }
   return { findings: findings.filter(({ valence }) => valence !== 0), taken };
@@ -126,8 +134,12 @@ function findingsIn(tokens: readonly Token[], isFactual: boolean): { findings: F
 
 function valenceOfToken(tokens: readonly Token[], i: number): number {
   const text = tokens[i]?.text ?? "";
-  const rating = /^(\d{1,3})\/(5|10|100)$/.exec(text);
-  if (rating !== null) return (Math.min(1, Number(rating[1]) / Number(rating[2])) - 0.55) * 6;
+  const rating = /^(\d{1,3}(?:[.,]\d)?)\/(5|10|100)$/.exec(text) ?? (tokens[i + 1]?.text === "stars" ? /^([0-5](?:[.,]\d)?)()$/.exec(text) : null);
+  if (rating !== null) return ratingOf(Number(rating[1]?.replace(",", ".")), Number(rating[2]) || 5);
+  // "Ok, see you there" agrees and does not praise.
+  if ((text === "ok" || text === "okay") && i === 0 && tokens.length > 2) return 0;
+  // "Super!" has a valence; in "super fast" it is a booster.
+  if (text === "super" && tokens[i + 1]?.kind !== "word") return 2;
   // "I like it" has a valence; "it is like this" has none.
   if (text === "like") return BEFORE_VERB_LIKE.has(tokens[i - 1]?.text ?? "") ? 1.5 : 0;
   return valenceOf(text);
@@ -144,22 +156,28 @@ function emphasisAt(tokens: readonly Token[], at: number): number {
     if (before?.kind !== "word") break;
     if (BOOSTERS.has(before.text)) factor *= BOOST;
     else if (DAMPERS.has(before.text)) factor *= DAMPING;
+    // In "so bad lol" the booster belongs to the word between.
+    else if (valenceOf(before.text) !== 0) break;
   }
   return factor;
 }
 
 /** The factor that a negator applies to the valence of a word. */
-function negationOf(negator: string, word: string, value: number): number {
+function negationOf(tokens: readonly Token[], negatorAt: number, at: number, value: number): number {
+  const [negator = "", before = "", word = ""] = [negatorAt, at - 1, at].map((i) => tokens[i]?.text);
+  // "couldn't be more disappointed", "never been so happy"
+  if ((before === "more" && COMPARISON_NEGATORS.has(negator) && negator !== "no") || (before === "so" && negator === "never")) return NEGATED_COMPARISON;
   if (value < 0) return ABSOLUTE.has(negator) ? ABSOLUTELY_NEGATED_BLAME : NEGATED_BLAME;
   return COMPARISON_NEGATORS.has(negator) && (word === "better" || word.endsWith("ier")) ? NEGATED_COMPARISON : NEGATED_PRAISE;
 }
 
 /** The index of the negator of the word at `at`, or −1. It stands shortly before the word, in the same clause, and in no phrase. */
 function negatorBefore(tokens: readonly Token[], taken: Uint8Array, at: number): number {
-  for (let i = at - 1; i >= Math.max(0, at - NEGATION_REACH); i--) {
+  for (let i = at - 1; i >= Math.max(0, at - FAR_NEGATION_REACH); i--) {
     const token = tokens[i];
     if (token?.kind !== "word" || CONTRASTS.has(token.text) || token.text === "because") return -1;
-    if (taken[i] === 0 && isNegator(token.text)) return i;
+    const isNear = at - i <= NEGATION_REACH || FAR_NEGATORS.has(token.text) || OPINION_VERBS.has(tokens[i + 1]?.text ?? "");
+    if (isNear && taken[i] === 0 && isNegator(token.text)) return i;
   }
   return -1;
 }
@@ -204,7 +222,7 @@ const RELEASE_NOTE =
 
 /** Nouns that show a technical sentence. */
 const TECHNICAL_CONTEXT =
-  /(?<![\w'])(?:function|method|parameter|argument|returns?|requests?|responses?|status(?: code)?|endpoint|null|config(?:uration)?|mutex|thread|process|queue|socket|server|client|database|table|schema|key|token|cache|worker|heartbeat|chapter|documentation|documented|section|default|timeout|retry|handling|exception|compiler|button|field|file name|api|http|json|parser|memory|kernel|log|login|cookies?|settings|dialog|password)(?![\w'])/i;
+  /(?<![\w'])(?:function|method|parameter|argument|returns|return (?:code|type|value)|requests?|responses?|status(?: code)?|endpoint|null|config(?:uration)?|mutex|thread|process|queue|socket|server|client|database|table|schema|key|token|cache|worker|heartbeat|chapter|documentation|documented|section|default|timeout|retry|handling|exception|compiler|button|field|file name|api|http|json|parser|memory|kernel|log|login|cookies?|settings|dialog|password)(?![\w'])/i;
 
 /** Words and marks of a personal or emphatic sentence, in which technical words do have a valence. */
 const PERSONAL = /(?<![\w'])(?:I|I'm|I've|my|me|we|our|us|mine|always|again|ever|never)(?![\w'])|!/iu;

@@ -47,7 +47,71 @@ describe("classify", () => {
     }
   });
 
-  test("a language that it cannot read is neutral with little confidence", () => {
+  test.each([
+    [":)", "positive"],
+    [":-(", "negative"],
+    [":'(", "negative"],
+    ["^_^", "positive"],
+    ["<3", "positive"],
+    ["👍🏽", "positive"],
+    ["😭", "negative"],
+    ["The parcel is here :)", "positive"],
+    ["No parcel yet :(", "negative"],
+    ["Done:)", "positive"],
+    ["Das Paket ist da :(", "negative"],
+    ["Il pacco è arrivato :)", "positive"],
+    ["荷物が届きました😊", "positive"],
+    ["★★★★★", "positive"],
+    ["★☆☆☆☆", "negative"],
+    ["⭐⭐", "negative"],
+    ["1.5/5", "negative"],
+    ["4 out of 5", "positive"],
+    ['{"a":[],"b":[1]}', "neutral"],
+    ["The list (see below): a, b", "neutral"],
+    ["list =[] and https://example.com/a", "neutral"],
+  ])("signs: %s → %s", (text, sentiment) => {
+    expect(classify(text).sentiment).toBe(sentiment);
+  });
+
+  test.each([
+    ["I have never been so disappointed.", "negative"],
+    ["Couldn't be more disappointed.", "negative"],
+    ["I don't think this is good.", "negative"],
+    ["There is nothing I don't like about it.", "positive"],
+    ["There is nothing I like about it.", "negative"],
+    ["No one was helpful.", "negative"],
+    ["It failed to impress.", "negative"],
+    ["It never fails to impress.", "positive"],
+    ["Neither the food nor the service was good.", "negative"],
+    ["Less comfortable than I expected.", "negative"],
+    ["It does not fit and did not arrive on time.", "negative"],
+    ["My old phone was better than this one.", "negative"],
+    ["This phone is better than my old one.", "positive"],
+    ["There are better options for the price.", "negative"],
+    ["It could have been so much better.", "negative"],
+    ["Used to be good.", "negative"],
+    ["this is so bad lol", "negative"],
+    ["Inflation fell to its lowest level in three years.", "positive"],
+    ["It keeps asking me for my password.", "negative"],
+    ["Breakfast is served on the ground floor.", "neutral"],
+    ["ok see you at the station", "neutral"],
+    ["Delivery takes two to four days.", "neutral"],
+  ])("%s → %s", (text, sentiment) => {
+    expect(classify(text).sentiment).toBe(sentiment);
+  });
+
+  test.each([
+    "Il treno parte alle otto di sera.",
+    "De trein vertrekt om acht uur.",
+    "Tåget går klockan åtta.",
+    "Pociąg odjeżdża o ósmej.",
+    "Han er gift med en lærer.",
+  ])("a language without a lexicon is neutral with little confidence: %s", (text) => {
+    expect(classify(text).sentiment).toBe("neutral");
+    expect(classify(text).confidence).toBeLessThan(0.3);
+  });
+
+  test("a script that it cannot read is neutral with little confidence", () => {
     const unread = classify("これはひどい。二度と買わない。");
     expect(unread.sentiment).toBe("neutral");
     expect(unread.confidence).toBeLessThan(0.3);

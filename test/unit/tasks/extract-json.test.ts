@@ -16,6 +16,10 @@ describe("JSON", () => {
     ["a fenced list of scalars", "```json\n[1,2]\n```", [{ value: 1 }, { value: 2 }]],
     ["JSON within JSON", JSON.stringify('{"a":1}'), [{ a: 1 }]],
     ["numbers that JSON cannot write", '{"a":1e999,"b":-0}', [{ a: null, b: 0 }]],
+    ["JSON escaped for a string, line breaks included", String.raw`{\n  \"a\": 1,\n  \"b\": \"x\"\n}`, [{ a: 1, b: "x" }]],
+    ["a line of JSON Lines without its last brace", '{"id":1}\n{"id":2,"t":"x"\n{"id":3}', [{ id: 1 }, { id: 2, t: "x" }, { id: 3 }]],
+    ["a list of Python tuples", "[('a', 1), ('b', 2)]", [{ value: ["a", 1] }, { value: ["b", 2] }]],
+    ["a price with a thousands separator", 'The lamp: {"price": 1,299.00}', [{ price: 1299 }]],
     ["a lone surrogate by escape", '{"a\\ud800":"\\udfff"}', [{ "a\ufffd": "\ufffd" }]],
   ])("%s", (_, input, expected) => {
     expect(extract(input)).toStrictEqual(expected);

@@ -91,6 +91,22 @@ describe("other languages", () => {
     ["Das Zimmer war schmutzig und das Personal leider unfreundlich.", "negative"],
     ["Ein wunderbarer Abend, und das Essen war köstlich.", "positive"],
     ["Der Zug nach Basel fährt um acht Uhr ab.", "neutral"],
+    ["Die Sonne scheint.", "neutral"],
+    ["Die Preise gelten ab Montag.", "neutral"],
+    ["Die Lieferung kam pünktlich.", "positive"],
+    ["Das Kind war fast im Bad.", "neutral"],
+    ["Hell ist die Nacht.", "neutral"],
+    ["Mein Handy ist neu.", "neutral"],
+    ["Nie wieder!", "negative"],
+    ["Das Gerät funktioniert nicht.", "negative"],
+    ["Gefällt mir gar nicht.", "negative"],
+    ["Je ne recommande pas ce produit.", "negative"],
+    ["Je n'aime pas ce livre.", "negative"],
+    ["Pas cher et très bon.", "positive"],
+    ["Elle est sensible au bruit.", "neutral"],
+    ["No funciona.", "negative"],
+    ["Lo recomiendo mucho.", "positive"],
+    ["El paquete nunca llegó.", "negative"],
     ["Le service est lent et la soupe est froide.", "negative"],
     ["Je suis très content de ce livre, il est magnifique.", "positive"],
     ["El hotel no es bueno y la comida es mala.", "negative"],
@@ -101,5 +117,7 @@ describe("other languages", () => {
 
   test("a word that also exists in English does not decide the language", () => {
     expect(classify("No complaints!").sentiment).toBe("positive");
+    expect(classify("Amazing crème brûlée").sentiment).toBe("positive");
+    expect(classify("I would rather die.").sentiment).toBe("negative");
   });
 });
