@@ -8,6 +8,8 @@ export type Unit = {
    * nothing else. A turn is one line of a chat.
    */
   kind: "sentence" | "item" | "turn" | "heading" | "frame";
+  /** True if the unit continues the sentence of the unit before it: a very long sentence is several units. */
+  isContinued?: boolean;
 };
 
 // A shorter line ends its paragraph, unless the next line starts in lower case: wrapped prose has longer lines.
@@ -21,15 +23,22 @@ export function unitsOf(text: string): Unit[] {
   let paragraph = "";
   let previous = "";
   const flush = () => {
-    for (const sentence of sentencesOf(paragraph)) units.push({ text: sentence, kind: "sentence" });
+    for (const sentence of sentencesOf(paragraph)) {
+      partsOf(sentence).forEach((part, i) => units.push({ text: part, kind: "sentence", ...(i > 0 && { isContinued: true }) }));
+    }
     paragraph = "";
   };
   let fenced = false;
   let isClosing = false;
   const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
   const speakers = speakersIn(lines);
+  // In notes without any full stop each line is a sentence of its own, in lower case too.
+  const hasStops = /[.!?…](?:\s|$)/u.test(text);
+  let isReply = false;
   for (const raw of lines) {
-    const line = raw.trim();
+    isReply ||= ATTRIBUTION.test(raw.slice(0, 200).trim());
+    const isQuoted = /^\s*>/.test(raw);
+    const line = (isQuoted ? raw.replace(/^[\s>]+/, "") : raw).trim();
     if (line.length > SENDER_LINE) isClosing = false;
     if (line.startsWith("```") || line.startsWith("~~~")) {
       fenced = !fenced;
@@ -38,17 +47,21 @@ export function unitsOf(text: string): Unit[] {
     }
     if (fenced) continue;
     const heading = /^#{1,6} +/.exec(line);
-    const item = /^(?:[-*+•‣▪◦·–]|\d{1,3}[.)]|[a-z][.)]) +(?:\[[ xX]\] +)?/.exec(line);
+    const item = /^(?:(?:[-*+•‣▪◦·–]|\d{1,3}[.)]|[a-z][.)]) +(?:\[[ xX]\] +)?|\[[ xX]\] +)/.exec(line) ?? LOGGED.exec(line);
     const speaker = SPEAKER.exec(line)?.[1];
     const subject = /^(?:subject|betreff|objet|asunto) ?: *(?:(?:re|fwd?|aw) ?: *)*/i.exec(line);
     const above = units.at(-1);
     if (speaker !== undefined && speakers.has(speaker)) {
       flush();
       units.push({ text: line, kind: "turn" });
+    } else if (isReply && (isQuoted || ATTRIBUTION.test(line))) {
+      // The mail that this one answers.
+      flush();
+      units.push({ text: line, kind: "frame" });
     } else if (subject) {
       flush();
       units.push({ text: line.slice(subject[0].length), kind: "heading" });
-    } else if (isFrame(line, paragraph === "") || (isClosing && /^\p{L}[^.!?]{0,40}$/u.test(line))) {
+    } else if (isFrame(line, paragraph === "" || previous.length < WRAPPED_LINE) || (isClosing && /^\p{L}[^.!?]{0,40}$/u.test(line))) {
       // The lines after "Kind regards," are the name and the position of the sender.
       isClosing ||= CLOSING.test(line);
       flush();
@@ -63,7 +76,7 @@ export function unitsOf(text: string): Unit[] {
     } else if (/^\s/.test(raw) && paragraph === "" && previous !== "" && above?.kind === "item") {
       above.text += ` ${line}`;
     } else {
-      const wrapped = previous.length >= WRAPPED_LINE || /^\p{Ll}/u.test(line);
+      const wrapped = previous.length >= WRAPPED_LINE || (hasStops && /^\p{Ll}/u.test(line));
       if (paragraph !== "" && !wrapped) flush();
       paragraph += paragraph === "" ? line : ` ${line}`;
     }
@@ -73,6 +86,33 @@ export function unitsOf(text: string): Unit[] {
   // A text that is one fenced block has no prose. Its lines are better than an empty summary.
   if (units.length === 0) for (const line of text.split("\n")) units.push({ text: line.trim(), kind: "item" });
   return units.map(tidy).filter((unit) => /[\p{L}\p{N}]/u.test(unit.text));
+}
+
+// A longer sentence (in UTF-16 code units) is split, so that a text without punctuation can be shortened too.
+const LONG_SENTENCE = 400;
+const PART_LENGTH = 160;
+const LEAST_PART = 60;
+// Where a sentence is split, the best places first: after a semicolon, after a comma, before a conjunction, at any space.
+const BREAKS = [
+  /^[^]*[;:；：—–] */,
+  /^[^]*(?:, |[，、،])/,
+  /^[^]* (?=(?:and|but|so|because|then|which|that|und|aber|weil|dass|et|mais|parce|puis|y|pero|porque|entonces) )/,
+  /^[^]* /,
+];
+
+/** The parts of a sentence if it is very long, else the sentence. Text is never split within a word, unless the word is longer than a part. */
+function partsOf(sentence: string): string[] {
+  if (sentence.length <= LONG_SENTENCE) return [sentence];
+  const parts: string[] = [];
+  let start = 0;
+  while (sentence.length - start > PART_LENGTH) {
+    const head = sentence.slice(start, start + PART_LENGTH);
+    let length = BREAKS.map((place) => place.exec(head)?.[0].length ?? 0).find((found) => found >= LEAST_PART) ?? PART_LENGTH;
+    if (/[\ud800-\udbff]/.test(head[length - 1] ?? "")) length--;
+    parts.push(sentence.slice(start, start + length).trim());
+    start += length;
+  }
+  return [...parts, sentence.slice(start).trim()].filter((part) => part !== "");
 }
 
 const SPEAKER = /^(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]? *)?<?([\p{L}][\p{L}\p{N} ._'-]{0,24}?)>? ?: \S/u;
@@ -91,7 +131,14 @@ function speakersIn(lines: readonly string[]): ReadonlySet<string> {
   return new Set(isChat ? turns.keys() : []);
 }
 
-const MAIL_HEADER = /^(?:from|to|cc|bcc|date|sent|reply-to|von|an|gesendet|datum|de|à|para|fecha|attending|present|apologies|anwesend) ?: /i;
+// A line of a log begins with a time or a level. It has no mark to cut off, so the match is empty.
+const LOGGED =
+  /^(?=\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)(?![\p{L}\p{N}])))/u;
+
+// The line above the mail that a mail answers.
+const ATTRIBUTION = /^(?:On|Am|Le|El) .{5,150}(?:wrote|schrieb|a écrit|escribió).{0,60}:$/;
+
+const MAIL_HEADER = /^(?:from|to|cc|bcc|date|sent|reply-to|von|an|gesendet|datum|de|à|para|fecha|attending|present|absent|apologies|anwesend|abwesend) ?: /i;
 const GREETING =
   /^(?:hi|hello|hey|dear|good (?:morning|afternoon|evening)|hallo|liebe[rs]?|sehr geehrte[rs]?|guten tag|moin|bonjour|salut|cher|chère|hola|estimad[oa]s?|buenos días)(?: [\p{L}.'&-]+){0,4} ?[,!.]?$/iu;
 const CLOSING =
@@ -104,12 +151,17 @@ function isFrame(line: string, startsParagraph: boolean): boolean {
   );
 }
 
+// `[label](address)`, and an image with `!` before it.
+const MARKDOWN_LINK = /(!?)\[([^[\]]{0,200})\]\([^()\s]{1,500}\)/g;
+
 function tidy(unit: Unit): Unit {
   return {
     ...unit,
     text: unit.text
       .replace(/\s+/g, " ")
+      .replace(MARKDOWN_LINK, (_, mark: string, label: string) => (mark === "!" ? "" : label))
       .replace(/\*\*|`/g, "")
+      .replace(/(?<![\p{L}\p{N}*])\*(?=\S)([^*]{1,200})(?<=\S)\*(?![\p{L}\p{N}*])/gu, "$1")
       .trim(),
   };
 }
@@ -148,18 +200,25 @@ function continues(text: string, start: number, stop: number, end: number, isPoi
   const next = text.slice(end, end + 3).trim();
   if (/^[\p{Ll},;]/u.test(next)) return true;
   if (!isPoint) return false;
+  // "am 3. Juni", "die 2. Auflage"
+  if (/^\d/.test(text[stop - 1] ?? "") && GERMAN_ORDINAL.test(text.slice(Math.max(start, stop - 12), end + 11))) return true;
   let from = stop;
   while (from > start && stop - from < 12 && /[\p{L}.]/u.test(text[from - 1] ?? "")) from--;
   const word = text.slice(from, stop).toLowerCase();
   if (OPEN_ABBREVIATIONS.has(word)) return true;
   if (NUMBER_ABBREVIATIONS.has(word)) return /^\d/.test(next);
+  // "z. B."
+  if (word.length === 1 && /^\p{L}\.$/u.test(next)) return true;
   // An initial as in "J. Smith". The pronoun "I" can end a sentence.
   return word.length === 1 && word !== "i" && /^\p{Lu}$/u.test(text.slice(from, stop));
 }
 
+const GERMAN_ORDINAL =
+  /(?<!\p{L})(?:der|dem|den|des|die|das|am|vom|zum|im|ab|bis|seit) \d{1,2}\. |(?<!\d)\d{1,2}\. (?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)/iu;
+
 // The sentence always continues after these. "etc." and "Inc." are not listed: they can end a sentence, and the next letter decides.
 const OPEN_ABBREVIATIONS: ReadonlySet<string> = new Set(
-  "dr mr mrs ms prof st rev hon gen col capt lt sgt vs e.g i.e cf viz approx ca z.b d.h bzw u.a mme mlle m".split(" "),
+  "dr mr mrs ms prof st rev hon gen col capt lt sgt vs e.g i.e cf viz approx ca z.b d.h bzw u.a mme mlle m mio mrd tel inkl evtl ggf vgl sr sra dra".split(" "),
 );
 const NUMBER_ABBREVIATIONS: ReadonlySet<string> = new Set("no nr fig eq sec vol ch p pp art jan feb mar apr jun jul aug sep sept oct nov dec".split(" "));
 

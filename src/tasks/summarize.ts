@@ -22,18 +22,21 @@ export function summarize(input: string): Summary {
   const body = all.filter(({ kind }) => kind !== "heading" && kind !== "frame");
   const units = body.length > 0 ? body : all;
   const headings = new Set(all.flatMap(({ kind, text }) => (kind === "heading" ? termsOf(text) : [])));
-  const terms = units.map(({ text }) => termsOf(text));
+  // The time of a chat or log line says nothing about its content.
+  const contents = units.map((unit) => ({ ...unit, text: unit.text.replace(TIME, "") }));
+  const terms = contents.map(({ text }) => termsOf(text));
   const vectors = vectorsOf(terms);
   const ranks = textRank(vectors);
-  const scores = units.map((unit, i) => {
+  const scores = contents.map((unit, i) => {
     const own = terms[i] ?? [];
     const inHeadings = Math.min(3, own.filter((term) => headings.has(term)).length);
     return Math.floor((ranks[i] ?? 0) * salienceOf(unit, own.length, i, units.length) * (1 + HEADING_TERM_BONUS * inHeadings));
   });
-  const chosen = choose(scores, vectors, wantedUnits(units.length));
-  const summary = join(chosen.map((i) => textOf(units, i, i > 0 && !chosen.includes(i - 1))));
+  const summary = join(units, new Set(choose(scores, vectors, wantedUnits(units.length))));
   return { summary, word_count: countWords(summary) };
 }
+
+const TIME = /^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?\]? +/;
 
 function wantedUnits(count: number): number {
   const usual = Math.min(USUAL_MOST, Math.max(1, Math.round(count * SHARE)));
@@ -68,20 +71,26 @@ function choose(scores: readonly number[], vectors: SentenceVectors, wanted: num
 const LINK_TO_PREVIOUS =
   /^(?:(?:however|but|therefore|moreover|furthermore|besides|in addition|also|then|still|nevertheless|by the way|of course|meanwhile|so),|but|and|aber|doch|mais|pero) +(?=[\p{L}\p{N}])/iu;
 
-/** The text of a unit, cut to `UNIT_LENGTH`. `standsAlone` is true if the previous sentence is not in the summary. */
-function textOf(units: readonly Unit[], i: number, standsAlone: boolean): string {
-  const text = cut(units[i]?.text ?? "");
-  if (!standsAlone || units[i]?.kind !== "sentence") return text;
-  return text.replace(LINK_TO_PREVIOUS, "").replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
+/** The text of a unit, cut to `UNIT_LENGTH`, with an ellipsis where it is a part of a sentence and the part beside it is not in the summary. */
+function textOf(units: readonly Unit[], i: number, chosen: ReadonlySet<number>): string {
+  const before = units[i]?.isContinued === true && !chosen.has(i - 1) ? "…" : "";
+  const after = units[i + 1]?.isContinued === true && !chosen.has(i + 1) ? "…" : "";
+  const text = `${before}${cut(units[i]?.text ?? "")}${after}`;
+  if (i === 0 || chosen.has(i - 1) || units[i]?.kind !== "sentence") return text;
+  const bare = text.replace(LINK_TO_PREVIOUS, "");
+  // Only after a cut: "iPhone" is written so.
+  return bare === text ? text : bare.replace(/^[a-zà-öø-þ]/, (first) => first.toUpperCase());
 }
 
-function join(texts: readonly string[]): string {
+function join(units: readonly Unit[], chosen: ReadonlySet<number>): string {
   let summary = "";
-  for (const part of texts) {
-    let text = part;
+  for (const i of chosen) {
+    let text = textOf(units, i, chosen);
+    if (summary.endsWith("…")) text = text.replace(/^…/, "");
     // List items often have no final punctuation. Joined in one line, they need a full stop between them.
-    if (texts.length > 1 && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
-    summary += summary === "" || /[。！？」』]$/.test(summary) ? text : ` ${text}`;
+    const isOpen = units[i + 1]?.isContinued === true;
+    if (chosen.size > 1 && !isOpen && /[\p{L}\p{N})\]"'”’]$/u.test(text) && !/[.!?…。！？]["'”’)\]]+$/.test(text.slice(-6))) text += ".";
+    summary += summary === "" || /[。！？」』，、；：]$/.test(summary) ? text : ` ${text}`;
   }
   return summary;
 }
@@ -106,10 +115,14 @@ const HEAD = UNIT_LENGTH;
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const QUOTED = /^["“„«'‘]/;
 const DANGLING =
-  /^(?:he|she|it|they|this|that|these|those|such|here|there|his|her|their|its|nobody|nothing|er|sie|es|das|dies|diese|dort|dabei|il|elle|ils|elles|cela|c'est|ce|eso|esto|ella|ellos)(?![\p{L}])/iu;
+  /^(?:he|she|it|they|this|that|these|those|such|here|there|his|her|their|its|nobody|nothing|yes|no|maybe|perhaps|sure|er|sie|es|das|dies|diese|dort|dabei|il|elle|ils|elles|cela|c'est|ce|eso|esto|ella|ellos)(?![\p{L}])/iu;
 const PERSONAL = /(?<![\p{L}'])(?:i|my|me|i'm|i've)(?![\p{L}])/iu;
 const CONNECTIVE =
   /^(?:however|but|and|so|therefore|moreover|furthermore|besides|also|in addition|then|of course|in fact|indeed|still|yet|nevertheless|meanwhile|by the way|on another note|likewise|similarly|aber|doch|jedoch|außerdem|deshalb|mais|cependant|pero|sin embargo|además)(?![\p{L}'-])/iu;
+
+// The levels of log lines, within the first characters.
+const LOG_SEVERE = /^.{0,60}(?<!\p{L})(?:WARN|WARNING|ERROR|FATAL|CRITICAL|ALERT|PANIC)(?!\p{L})/u;
+const LOG_QUIET = /^.{0,60}(?<!\p{L})(?:TRACE|DEBUG|INFO|NOTICE)(?!\p{L})/u;
 
 const FILLER =
   /^(?:thanks?\b|thank you|hope\b|i hope|have a|sorry|congratulations|welcome|by the way|on another note|first of all|many thanks|danke|vielen dank|merci|gracias|übrigens|meet\b|of course)/iu;
@@ -123,6 +136,8 @@ function salienceOf({ text, kind }: Unit, terms: number, position: number, count
   // The power 3/4 of the relative length: a sentence of two terms loses much, one of six terms loses little.
   const length = Math.min(1, terms / FULL_TERMS);
   let weight = Math.sqrt(length) * Math.sqrt(Math.sqrt(length));
+  // "But the room!" says nothing alone.
+  if (terms < 2) weight *= 0.2;
   if (QUESTION.test(text.slice(-4))) weight *= 0.8;
   if (QUOTED.test(head)) weight *= 0.95;
   if (FILLER.test(head)) weight *= 0.5;
@@ -131,6 +146,7 @@ function salienceOf({ text, kind }: Unit, terms: number, position: number, count
   if (kind !== "turn" && PERSONAL.test(head)) weight *= 0.8;
   weight *= 1 + 0.15 * Math.min(3, head.match(CUES)?.length ?? 0);
   weight *= 1 + 0.13 * Math.min(2, head.match(/\d[\d.,:]*/g)?.length ?? 0);
+  weight *= LOG_SEVERE.test(head) ? 1.5 : LOG_QUIET.test(head) ? 0.7 : 1;
   if (position === 0 && count > 3) return weight * 0.9;
   return position === 1 && count > 6 ? weight * 1.1 : weight;
 }

@@ -60,6 +60,59 @@ describe("summarize", () => {
     expect(summary).toMatch(/^[^.]+\. [^.]+\.$/);
   });
 
+  test("a German ordinal or abbreviation ends no sentence", () => {
+    expect(sentencesOf("Ab dem 3. Juni ist z. B. die Straße für 1,2 Mio. Euro gesperrt. Am 10. ist sie frei.")).toHaveLength(2);
+    expect(sentencesOf("It costs 30. Then it rose.")).toHaveLength(2);
+  });
+
+  test("each line of a log is one unit; an error counts more than what happens all the time", () => {
+    const log = ["10:00:01 INFO  health check of the service is ok", "10:00:02 ERROR connection to the payment gateway timed out"];
+    log.push("10:00:03 INFO  health check of the service is ok", "10:00:04 INFO  health check of the service is ok");
+    expect(unitsOf(log.join("\n"))).toHaveLength(4);
+    expect(summarize(log.join("\n")).summary).toContain("payment gateway");
+  });
+
+  test("the mail that a mail answers is left out", () => {
+    const mail =
+      "Tuesday at ten suits me, I will bring the figures.\n\nOn Mon, 3 June 2024, Tom Hill <tom@x.example> wrote:\n> Can we meet?\n> I need the figures.";
+    expect(summarize(mail).summary).toBe("Tuesday at ten suits me, I will bring the figures.");
+    expect(summarize("> Back up the data before you upgrade.").summary).toBe("Back up the data before you upgrade.");
+  });
+
+  test("marks of Markdown are left out: images, addresses of links, emphasis, check boxes", () => {
+    expect(summarize("![banner](https://x.example/a.png) The *new* search ([details](https://x.example/b)) saves 40 % of the time.").summary).toBe(
+      "The new search (details) saves 40 % of the time.",
+    );
+    expect(summarize("[ ] send the tax documents").summary).toBe("send the tax documents");
+  });
+
+  test("notes without full stops: each line is a sentence", () => {
+    expect(unitsOf("battery lasts three hours\ncalled support four times\nwant to return it")).toHaveLength(3);
+  });
+
+  test("a sentence keeps the case of its first letter, unless a word before it was cut", () => {
+    const about = (start: string) =>
+      `Lunch was late.\n\nThe soup was cold.\n\n${start}Phone sales fell by 12 percent because the price was increased in March.`;
+    expect(summarize(about("i")).summary).toContain("iPhone sales");
+    expect(summarize(about("But p")).summary).toContain("Phone sales");
+  });
+
+  test("a sentence of two words is not the summary of a review", () => {
+    const review =
+      "I stayed here for 3 nights with my wife. First of all, the location is great, right by the beach. But the room! It smelled of damp and the shower didn't drain. We asked for another room, and the lady at the desk was really nice and moved us on the second day. The new room was fine. Breakfast was OK, nothing special. WiFi only worked in the lobby. Would I come back? Maybe, if they fix the rooms on the ground floor.";
+    expect(summarize(review).summary).not.toContain("The room!");
+  });
+
+  test("a text without punctuation is shortened too: its best parts are chosen, and an ellipsis stands for the others", () => {
+    const start = "i went to the market in the morning and saw my friend there and she told me about her garden and her dog ".repeat(3);
+    const { summary } = summarize(
+      `${start}and then the council decided to close the bridge until 12 June because the repair will cost 48 million euros and buses must use the other bridge`,
+    );
+    expect(summary).toContain("48 million euros");
+    expect(summary).toMatch(/…/);
+    expect(summary.length).toBeLessThan(400);
+  });
+
   test("an endless line is cut at a word, never inside a character", () => {
     const words = summarize("lorem ipsum dolor ".repeat(1000)).summary;
     expect(words.length).toBeLessThanOrEqual(401);
