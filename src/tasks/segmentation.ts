@@ -22,18 +22,20 @@ export function unitsOf(text: string): Unit[] {
   const units: Unit[] = [];
   let paragraph = "";
   let previous = "";
-  const flush = () => {
-    for (const sentence of sentencesOf(paragraph)) {
-      partsOf(sentence).forEach((part, i) => units.push({ text: part, kind: "sentence", ...(i > 0 && { isContinued: true }) }));
+  const add = (passage: string, kind: "sentence" | "item") => {
+    for (const sentence of sentencesOf(passage)) {
+      partsOf(sentence).forEach((part, i) => units.push({ text: part, kind, ...(i > 0 && { isContinued: true }) }));
     }
+  };
+  const flush = () => {
+    add(paragraph, "sentence");
     paragraph = "";
   };
   let fenced = false;
   let isClosing = false;
-  const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
+  const lines = linesOf(text);
   const speakers = speakersIn(lines);
-  // In notes without any full stop each line is a sentence of its own, in lower case too.
-  const hasStops = /[.!?…](?:\s|$)/u.test(text);
+  const isWrapped = wrappingOf(lines);
   let isReply = false;
   for (const raw of lines) {
     isReply ||= ATTRIBUTION.test(raw.slice(0, 200).trim());
@@ -72,12 +74,13 @@ export function unitsOf(text: string): Unit[] {
       units.push({ text: line.slice(heading[0].length), kind: "heading" });
     } else if (item) {
       flush();
-      units.push({ text: line.slice(item[0].length), kind: "item" });
+      const content = line.slice(item[0].length);
+      if (content.length > LONG_SENTENCE) add(content, "item");
+      else units.push({ text: content, kind: "item" });
     } else if (/^\s/.test(raw) && paragraph === "" && previous !== "" && above?.kind === "item") {
       above.text += ` ${line}`;
     } else {
-      const wrapped = previous.length >= WRAPPED_LINE || (hasStops && /^\p{Ll}/u.test(line));
-      if (paragraph !== "" && !wrapped) flush();
+      if (paragraph !== "" && !isWrapped(previous, line)) flush();
       paragraph += paragraph === "" ? line : ` ${line}`;
     }
     previous = line;
@@ -86,6 +89,48 @@ export function unitsOf(text: string): Unit[] {
   // A text that is one fenced block has no prose. Its lines are better than an empty summary.
   if (units.length === 0) for (const line of text.split("\n")) units.push({ text: line.trim(), kind: "item" });
   return units.map(tidy).filter((unit) => /[\p{L}\p{N}]/u.test(unit.text));
+}
+
+/** The lines of `text`, without the tags of HTML, and without the numbers and times of subtitles. */
+function linesOf(text: string): string[] {
+  const lines = (HTML.test(text) ? withoutTags(text) : text).split(/\r\n|[\n\r\u2028\u2029]/);
+  if (!lines.some((line) => SUBTITLE_TIME.test(line))) return lines;
+  return lines.filter((line) => !SUBTITLE_TIME.test(line) && !/^\d*$/.test(line.trim()));
+}
+
+const SUBTITLE_TIME = /^(?:\d\d:)?\d\d:\d\d[.,]\d{3} --> /;
+const HTML = /<\/(?:p|div|li|td|h[1-6]|body|span)>|<br ?\/?>/i;
+const BLOCK_TAG = /<\/?(?:p|div|li|ul|ol|tr|table|h[1-6]|br|body|title|blockquote)(?:\s[^<>]{0,1000})?\/?>/gi;
+const INLINE_TAG = /<\/?[a-z!][a-z0-9-]{0,20}(?:\s[^<>]{0,1000})?\/?>/gi;
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ["nbsp", " "],
+  ["lt", "<"],
+  ["gt", ">"],
+  ["quot", '"'],
+  ["#39", "'"],
+  ["amp", "&"],
+]);
+
+function withoutTags(html: string): string {
+  const [first = "", ...others] = html.split(/<(?:script|style)(?=[\s>])/i);
+  // Scripts and styles are no text.
+  const kept = others.map((part) => part.slice(Math.max(0, part.search(/<\/(?:script|style)>/i))));
+  return [first, ...kept]
+    .join("")
+    .replace(/<h[1-6](?:\s[^<>]{0,1000})?>/gi, "\n\n# ")
+    .replace(BLOCK_TAG, "\n\n")
+    .replace(INLINE_TAG, "")
+    .replace(/&(nbsp|lt|gt|quot|#39|amp);/g, (entity, name: string) => ENTITIES.get(name) ?? entity);
+}
+
+/** Tells whether a line continues the one before it. */
+function wrappingOf(lines: readonly string[]): (previous: string, line: string) => boolean {
+  if (lines.some((line) => /[.!?…](?:\s|$)/u.test(line))) return (previous, line) => previous.length >= WRAPPED_LINE || /^\p{Ll}/u.test(line);
+  // Without any full stop only the lengths tell it: most lines are long, and the next word did not fit.
+  const lengths = lines.map((line) => line.trim().length).filter((length) => length > 0);
+  const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
+  const isProse = lengths.filter((length) => length >= WRAPPED_LINE).length * 2 > lengths.length;
+  return (previous, line) => isProse && previous.length + 1 + line.slice(0, WRAPPED_LINE).split(" ", 1).join("").length > longest;
 }
 
 // A longer sentence (in UTF-16 code units) is split, so that a text without punctuation can be shortened too.
@@ -115,7 +160,7 @@ function partsOf(sentence: string): string[] {
   return [...parts, sentence.slice(start).trim()].filter((part) => part !== "");
 }
 
-const SPEAKER = /^(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]? *)?<?([\p{L}][\p{L}\p{N} ._'-]{0,24}?)>? ?: \S/u;
+const SPEAKER = /^(?:\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? )?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AP]M)?\]?(?: - )? *)?<?([\p{L}][\p{L}\p{N} ._'-]{0,24}?)>? ?: \S/u;
 
 /** The names of the speakers if the text is a chat. A form also has `Name: text` lines, but each label only once. */
 function speakersIn(lines: readonly string[]): ReadonlySet<string> {
@@ -131,9 +176,9 @@ function speakersIn(lines: readonly string[]): ReadonlySet<string> {
   return new Set(isChat ? turns.keys() : []);
 }
 
-// A line of a log begins with a time or a level. It has no mark to cut off, so the match is empty.
+// A line of a log begins with a time or a level, a line of a stack trace with a place or the name of an error. It has no mark to cut off, so the match is empty.
 const LOGGED =
-  /^(?=\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)(?![\p{L}\p{N}])))/u;
+  /^(?=File "|at \S{1,200} ?\(|[\w.]{1,100}(?:Error|Exception): |\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)(?![\p{L}\p{N}])))/u;
 
 // The line above the mail that a mail answers.
 const ATTRIBUTION = /^(?:On|Am|Le|El) .{5,150}(?:wrote|schrieb|a écrit|escribió).{0,60}:$/;
@@ -200,6 +245,8 @@ function continues(text: string, start: number, stop: number, end: number, isPoi
   const next = text.slice(end, end + 3).trim();
   if (/^[\p{Ll},;]/u.test(next)) return true;
   if (!isPoint) return false;
+  // The number of a clause: "2. If the Seller"
+  if (stop - start < 6 && /^\s*\d{1,3}$/.test(text.slice(start, stop))) return true;
   // "am 3. Juni", "die 2. Auflage"
   if (/^\d/.test(text[stop - 1] ?? "") && GERMAN_ORDINAL.test(text.slice(Math.max(start, stop - 12), end + 11))) return true;
   let from = stop;

@@ -36,7 +36,7 @@ export function summarize(input: string): Summary {
   return { summary, word_count: countWords(summary) };
 }
 
-const TIME = /^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?\]? +/;
+const TIME = /^\[?(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:T|,? ))?\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?: ?[AP]M)?\]?(?: -)? +/;
 
 function wantedUnits(count: number): number {
   const usual = Math.min(USUAL_MOST, Math.max(1, Math.round(count * SHARE)));
@@ -121,8 +121,8 @@ const CONNECTIVE =
   /^(?:however|but|and|so|therefore|moreover|furthermore|besides|also|in addition|then|of course|in fact|indeed|still|yet|nevertheless|meanwhile|by the way|on another note|likewise|similarly|aber|doch|jedoch|außerdem|deshalb|mais|cependant|pero|sin embargo|además)(?![\p{L}'-])/iu;
 
 // The levels of log lines, within the first characters.
-const LOG_SEVERE = /^.{0,60}(?<!\p{L})(?:WARN|WARNING|ERROR|FATAL|CRITICAL|ALERT|PANIC)(?!\p{L})/u;
-const LOG_QUIET = /^.{0,60}(?<!\p{L})(?:TRACE|DEBUG|INFO|NOTICE)(?!\p{L})/u;
+const LOG_SEVERE = /^.{0,60}(?<!\p{L})(?:WARN|WARNING|ERROR|FATAL|CRITICAL|ALERT|PANIC)(?!\p{L})|^[\w.]{1,100}(?:Error|Exception): /u;
+const LOG_QUIET = /^.{0,60}(?<!\p{L})(?:TRACE|DEBUG|INFO|NOTICE)(?!\p{L})|^(?:File "|at \S{1,200} ?\()/u;
 
 const FILLER =
   /^(?:thanks?\b|thank you|hope\b|i hope|have a|sorry|congratulations|welcome|by the way|on another note|first of all|many thanks|danke|vielen dank|merci|gracias|übrigens|meet\b|of course)/iu;
@@ -146,9 +146,15 @@ function salienceOf({ text, kind }: Unit, terms: number, position: number, count
   if (kind !== "turn" && PERSONAL.test(head)) weight *= 0.8;
   weight *= 1 + 0.15 * Math.min(3, head.match(CUES)?.length ?? 0);
   weight *= 1 + 0.13 * Math.min(2, head.match(/\d[\d.,:]*/g)?.length ?? 0);
-  weight *= LOG_SEVERE.test(head) ? 1.5 : LOG_QUIET.test(head) ? 0.7 : 1;
-  if (position === 0 && count > 3) return weight * 0.9;
+  // Errors are seldom similar to the other lines, but they are what a reader of a log looks for.
+  weight *= LOG_SEVERE.test(head) ? 6 : LOG_QUIET.test(head) ? 0.7 : 1;
+  // The cues are words of Latin script. In another script the place is the best sign: the beginning of a report says what it is about.
+  if (position === 0 && count > 3) return weight * (isLatin(head) ? 0.9 : 1.4);
   return position === 1 && count > 6 ? weight * 1.1 : weight;
+}
+
+function isLatin(text: string): boolean {
+  return (text.match(/\p{Script=Latin}/gu)?.length ?? 0) * 2 >= (text.match(/\p{L}/gu)?.length ?? 0);
 }
 
 const ITERATIONS = 30;

@@ -113,6 +113,45 @@ describe("summarize", () => {
     expect(summary.length).toBeLessThan(400);
   });
 
+  test("the tags, scripts and styles of HTML are left out", () => {
+    const html =
+      "<html><style>p{color:red}</style><body><h1>Bridge</h1><p>The old bridge is <b>closed</b> from Monday.</p><script>var x=1;</script></body></html>";
+    expect(summarize(html).summary).toBe("The old bridge is closed from Monday.");
+    expect(unitsOf("<p>Hi &amp; hello to you all.</p><p>It rains.</p>").map(({ text }) => text)).toEqual(["Hi & hello to you all.", "It rains."]);
+  });
+
+  test("the numbers and times of subtitles are left out", () => {
+    const subtitles = "1\n00:00:01,000 --> 00:00:04,000\nToday I show you how\n\n2\n00:00:04,500 --> 00:00:08,000\nto repair a tyre.\n";
+    expect(summarize(subtitles).summary).toBe("Today I show you how to repair a tyre.");
+  });
+
+  test("a chat with a date in each line is a chat", () => {
+    const chat = ["Mia: Still on for Saturday?", "Ben: Yes, at ten", "Mia: How much?", "Ben: 18 euros"].map((turn, i) => `12/05/2024, 09:1${i} - ${turn}`);
+    expect(unitsOf(chat.join("\n")).map(({ kind }) => kind)).toEqual(["turn", "turn", "turn", "turn"]);
+  });
+
+  test("a stack trace keeps its error", () => {
+    const trace = 'Traceback (most recent call last):\n  File "/app/main.py", line 42, in <module>\n    run()\n  File "/app/run.py", line 17, in run\n';
+    expect(summarize(`${trace}ValueError: the price of order 12 is empty`).summary).toContain("ValueError");
+  });
+
+  test("titles without full stops are one unit each, also if one of them is long", () => {
+    expect(unitsOf("a1b2c3d Fix a crash when the config file is empty\nd4e5f6a Add dark mode\nb7c8d9e Speed up search")).toHaveLength(3);
+    const wrapped = "the machine stopped because the belt of line two\nbroke and nobody had ordered another belt before\nthe summer";
+    expect(unitsOf(wrapped)).toHaveLength(1);
+  });
+
+  test("numbered clauses in one line are split at their sentences", () => {
+    const clauses = `1. ${"The Seller delivers the Goods within thirty days after the Order. 2. The Buyer pays within ten days after the delivery. ".repeat(4)}`;
+    expect(unitsOf(clauses)).toHaveLength(8);
+  });
+
+  test("in another script than Latin, the beginning of a report is a part of its summary", () => {
+    const report =
+      "सरकार ने सोमवार को घोषणा की कि नई रेल लाइन अगले साल मार्च में शुरू होगी। इस पर 1200 करोड़ रुपये खर्च होंगे। यात्रियों को अब दो घंटे कम लगेंगे। कुछ किसानों ने जमीन के मुआवजे पर विरोध किया है। मंत्री ने कहा कि बातचीत जारी है।";
+    expect(summarize(report).summary).toMatch(/^सरकार/);
+  });
+
   test("an endless line is cut at a word, never inside a character", () => {
     const words = summarize("lorem ipsum dolor ".repeat(1000)).summary;
     expect(words.length).toBeLessThanOrEqual(401);
