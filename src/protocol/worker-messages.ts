@@ -40,7 +40,7 @@ const attempt = z.int().min(1);
 /** An optional member. Null counts as absent, because many clients send null for a missing member. */
 const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 
-/** The most models of one registration. */
+/** The most models whose context one registration tells. */
 const MODELS = 256;
 
 /** Of an object with too many members none is checked: a stranger sends it, and a frame has room for a hundred thousand. */
@@ -58,8 +58,13 @@ export const Register = z
       .transform((key) => key.toLowerCase()),
     provider_type: z.preprocess((kind) => (kind === "SEEKER" ? "MOBILE" : kind), z.enum(["DESKTOP", "MOBILE"])),
     capabilities: z.array(z.string()).max(64),
-    signature: absent(z.string().max(256)),
-    models: absent(z.array(z.string().max(256)).max(MODELS)),
+    signature: absent(z.string()),
+    // Of any number and length: the hub keeps those that fit, and leaves the others out. The check ends at the first name that is no text [JB10].
+    models: absent(
+      z
+        .custom<string[]>((told) => Array.isArray(told) && told.every((name) => typeof name === "string"), "must be a list of texts")
+        .meta({ type: "array", items: { type: "string" } }),
+    ),
     context: absent(
       z.union(
         [z.int().min(0), z.preprocess(fewModels, z.record(z.string().max(256), z.int().min(0)))],

@@ -58,8 +58,7 @@ export class Registration {
       key,
       id: crypto.randomUUID(),
       authenticated,
-      mobile: frame.provider_type === "MOBILE",
-      capabilities: capabilitiesOf(frame.capabilities, frame.provider_type === "MOBILE"),
+      capabilities: capabilitiesOf(frame),
       tier,
       tierDue,
       acks: frame.features?.includes("ack") ?? false,
@@ -129,7 +128,7 @@ export class Registration {
       this.#dispatcher.send(id, { type: "error", code: "already_registered", message: "this socket is registered with another key" });
       return;
     }
-    const capabilities = capabilitiesOf(frame.capabilities, worker.mobile);
+    const capabilities = capabilitiesOf(frame);
     const acks = frame.features?.includes("ack") ?? worker.acks;
     const chats = frame.features?.includes("chat") ?? worker.chats;
     const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame), chats };
@@ -178,7 +177,7 @@ function modelsOf(frame: Register): string {
 }
 
 /** The job types that a worker may get: the known ones that it announced, and only TASK for a mobile worker [WS3]. */
-function capabilitiesOf(announced: readonly string[], mobile: boolean): JobType[] {
-  if (mobile) return ["TASK"];
-  return JobType.options.filter((type) => announced.includes(type));
+function capabilitiesOf({ capabilities, provider_type: kind }: Register): JobType[] {
+  if (kind === "MOBILE") return ["TASK"];
+  return JobType.options.filter((type) => capabilities.includes(type));
 }

@@ -25,7 +25,6 @@ const Attachment = z.object({
       key: z.string(),
       id: z.string(),
       authenticated: z.boolean(),
-      mobile: z.boolean(),
       capabilities: z.array(JobType),
       tier: Tier,
       /** When its stake must be read again, ms since the epoch. */

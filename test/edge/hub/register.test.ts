@@ -90,6 +90,16 @@ describe("register", () => {
     expect(await hub.workersOnline()).toBe(1);
   });
 
+  test("[WS3] a worker that says MOBILE in a second register gets TASK only from then on, and LLM_INFER again after a third one says DESKTOP", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await worker.register({ provider_type: "MOBILE" });
+    const llm = await hub.commit("fast", LLM);
+    await worker.quiet();
+    await worker.register();
+    expect((await worker.assigned()).job_id).toBe(llm);
+  });
+
   test("[WS3] what a second register changed is still changed after the hub lost its memory", async () => {
     const hub = new TestHub();
     const worker = await hub.worker({ capabilities: ["LLM_INFER"] });
@@ -168,6 +178,7 @@ describe("a refused register", () => {
       () => "",
       () => "no base64!",
       () => btoa("x".repeat(63)),
+      (good: string) => good.repeat(100),
       // Another socket's challenge.
       () => other.registration({ signed: true }).signature,
       (good: string) => `${good.startsWith("A") ? "B" : "A"}${good.slice(1)}`,

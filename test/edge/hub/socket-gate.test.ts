@@ -21,7 +21,6 @@ const REGISTERED: Registered = {
   key: "00".repeat(32),
   id: "worker",
   authenticated: false,
-  mobile: false,
   capabilities: ["TASK"],
   tier: "Open",
   tierDue: 0,

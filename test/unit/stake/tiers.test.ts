@@ -36,7 +36,6 @@ class Crowd {
       key,
       id: key,
       authenticated: true,
-      mobile: false,
       capabilities: [],
       acks: true,
       context: 0,
