@@ -56,7 +56,9 @@ export type Conn = {
   ws: WebSocket;
   attachment: Attachment;
   seenAt: number;
+  /** Bad frames since the last good one, and the heartbeat answered by the platform that was known then: it is a good frame that the hub does not see. */
   badFrames: number;
+  beatAt: number;
   /**
    * Bytes sent since the worker last showed that it reads: it named the job that it got, in a frame that says that it works on it. The platform does not tell
    * how much it still has to send, and keeps all of it in memory.
@@ -111,8 +113,8 @@ function asOf(now: number, attachment: Attachment): Attachment {
 /** A socket of which nothing is known but its attachment. */
 function connOf(ws: WebSocket, attachment: Attachment): Conn {
   return {
-    ...{ id: attachment.conn, ws, attachment, seenAt: attachment.seenAt, badFrames: 0, unreadBytes: 0, budgets: null },
-    ...{ spared: null, foreignResults: 0, registering: false, leaving: false },
+    ...{ id: attachment.conn, ws, attachment, seenAt: attachment.seenAt, badFrames: 0, beatAt: 0 },
+    ...{ unreadBytes: 0, budgets: null, spared: null, foreignResults: 0, registering: false, leaving: false },
   };
 }
 
@@ -288,8 +290,21 @@ export class Sockets {
     if (conn === undefined) return 0;
     // Shorter than every time that anyone compares this with. To ask the platform costs more than the whole claim.
     if (Math.abs(Date.now() - conn.seenAt) < TUNING.seenFresh) return conn.seenAt;
-    const beat = this.#ctx.getWebSocketAutoResponseTimestamp(conn.ws)?.getTime() ?? 0;
+    const beat = this.#beatAt(conn);
     return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);
+  }
+
+  /** Counts a bad frame, and returns how many there were in a row [WS1]. */
+  countBad(conn: Conn): number {
+    const beat = this.#beatAt(conn);
+    if (beat !== conn.beatAt) conn.badFrames = 0;
+    conn.beatAt = beat;
+    return ++conn.badFrames;
+  }
+
+  /** When the platform last answered a heartbeat, ms since the epoch; 0 for never. */
+  #beatAt({ ws }: Conn): number {
+    return this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
   }
 
   /** Ignores everything from a socket that will be closed at the end of this turn. */

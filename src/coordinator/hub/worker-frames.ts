@@ -215,7 +215,7 @@ export class WorkerFrames {
 
   #bad(conn: Conn, code: "bad_message" | "not_registered", message: string): void {
     this.#parts.dispatcher.send(conn.id, { type: "error", code, message });
-    if (++conn.badFrames >= LIMITS.badFramesInARow) this.drop(conn, CLOSE.badMessage, "too many bad messages");
+    if (this.#parts.sockets.countBad(conn) >= LIMITS.badFramesInARow) this.drop(conn, CLOSE.badMessage, "too many bad messages");
   }
 
   /** Handles a frame that is too large to be parsed. If it names the job of its worker it is the result, and sending it again would not help [LM1]. */

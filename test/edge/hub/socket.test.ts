@@ -136,13 +136,13 @@ describe("bad frames", () => {
     expect(await hub.workersOnline()).toBe(0);
   });
 
-  test("[WS1] a good frame resets the count", async () => {
+  test.for(["quiet", "beat"] as const)("[WS1, WS6] a good frame resets the count, also a heartbeat that the platform answers: %s", async (good) => {
     const hub = new TestHub();
     const worker = await hub.worker();
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < LIMITS.badFramesInARow - 1; i++) worker.send("[]");
       for (let i = 0; i < LIMITS.badFramesInARow - 1; i++) await worker.next("error");
-      await worker.quiet();
+      await worker[good]();
     }
   });
 

@@ -54,6 +54,7 @@ class Crowd {
       ws: Object.create(null),
       seenAt: 0,
       badFrames: 0,
+      beatAt: 0,
       unreadBytes: 0,
       budgets: null,
       spared: null,
