@@ -183,7 +183,8 @@ export class LedgerStore {
 
   /**
    * JSON text of the SettleResponse for the payment of a job; null while no money has moved for it. If the job is paid from the balance, or its money has come
-   * into it, the response has that as `credit`, with the `balance` in atomic units [PY9].
+   * into it, the response has that as `credit`, with the `balance` in atomic units [PY9]. A settlement that was assumed was told while the job ran, and stays told
+   * when the job has failed: otherwise the payer would read that nothing has moved [PY8].
    */
   settlementOf(jobId: string, balance: (payment: Payment) => bigint): string | null {
     const row = this.#sql.exec<Row & { response: string | null }>("SELECT * FROM payments WHERE job_id = ?", jobId).toArray()[0];
@@ -192,8 +193,9 @@ export class LedgerStore {
     const { phase, payer, amount, asset } = payment;
     const isCredit = phase.kind === "credit" || phase.kind === "covered" || (phase.kind === "spent" && phase.by !== undefined);
     const usesBalance = phase.kind === "void" && (phase.reason === "paid_by_credit" || phase.reason === "given_back");
-    if (!isCredit && !usesBalance && phase.kind !== "settled" && phase.kind !== "spent") return null;
-    const { transaction = "" } = phase;
+    const isAssumed = phase.kind === "unresolved" && phase.reason === "assumed";
+    if (!isCredit && !usesBalance && !isAssumed && phase.kind !== "settled" && phase.kind !== "spent") return null;
+    const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
     const json = row.response === null ? null : readJson(row.response);
     const said = json?.ok === true ? Said.safeParse(json.value).data : undefined;
     // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.

@@ -2,6 +2,7 @@
 import type * as z from "zod";
 import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
+import { REQUIRED_FIELDS } from "../../protocol/job.ts";
 import { isJsonObject, type Result } from "../../protocol/text.ts";
 
 /** Which endpoint of OpenAI's API a request came to. */
@@ -42,6 +43,14 @@ export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest,
   return { ok: true, value: { payload, user: user ?? null, model: model ?? "auto", stream: stream === true, includeUsage } };
 }
 
+/** What is wrong with the commit that a request became, in the names that the request has. */
+export function inWordsOfOpenAi(error: string): string {
+  return error
+    .replace(`. ${REQUIRED_FIELDS}`, "")
+    .replaceAll(/(?<=^|; )payload\./g, "")
+    .replace(/(?<=^|; )user_id/, "user");
+}
+
 /** A checked request, and its text in the form of an LLM_INFER payload. The member that the other endpoint has for its text is ignored. */
 type Checked = Result<{ request: ChatCompletionRequest | CompletionRequest; text: { messages: ChatMessage[] } | { prompt: string } }, z.ZodError>;
 
@@ -70,11 +79,10 @@ export type Head = { api: OpenAiApi; jobId: string; model: string; created: numb
 /** An error of OpenAI's API, with its status. */
 export type OpenAiError = { status: number; error: { message: string; type: string; param: null; code: string } };
 
-/** The HTTP status of each cause of a failed job; every cause that is not here is 503. */
+/** The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved [PY8]. */
 const STATUS: Readonly<Record<string, number>> = {
   context_length_exceeded: 400,
   content_refused: 400,
-  payment_failed: 402,
   execution_timeout: 504,
   deadline_exceeded: 504,
 };
@@ -82,7 +90,6 @@ const STATUS: Readonly<Record<string, number>> = {
 const TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
-  402: "insufficient_quota",
   404: "invalid_request_error",
   429: "rate_limit_error",
 };

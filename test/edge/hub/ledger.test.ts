@@ -123,6 +123,25 @@ describe("the operator's copy of the ledger", () => {
     expect(called).not.toHaveBeenCalled();
   });
 
+  test("[PY8] a job that ran on an assumed settlement and failed still says that it was charged: its payer must not think that nothing has moved", async () => {
+    const hub = new TestHub();
+    listen();
+    const worker = await hub.worker();
+    const [payment, input] = [paymentInput(), { ...commitInput(), settles: true }];
+    await hub.stub.reserve(input, payment);
+    await hub.stub.submit(input, payment.key, "0xaa", payment);
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: false, errorReason: "invalid_exact_evm_nonce_already_used" }));
+    await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true });
+    await hub.pass(TIMING.settleRetry);
+    const { job_id, attempt } = await worker.assigned();
+    const charged = JSON.parse((await hub.stub.settlement(input.id)) ?? "{}");
+    expect(charged).toMatchObject({ success: true, transaction: "" });
+    worker.send({ type: "job_failed", job_id, attempt, error: "worker_error", retryable: false });
+    await until(async () => (await hub.job(input.id)).status === "failed", "failed");
+    expect(await hub.sql("SELECT kind, phase ->> '$.reason' AS reason FROM payments")).toEqual([{ kind: "unresolved", reason: "assumed" }]);
+    expect(JSON.parse((await hub.stub.settlement(input.id)) ?? "{}")).toEqual(charged);
+  });
+
   test("[API5] the idempotency key is kept with its job, while its settlement is still under way", async () => {
     const hub = new TestHub();
     listen();

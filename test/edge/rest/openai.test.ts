@@ -102,6 +102,14 @@ describe("members that have another meaning here", () => {
   });
 });
 
+test.each([
+  [{ max_tokens: 0 }, "max_tokens must be a whole number from 1 to 32768, got 0"],
+  [{ user: "", temperature: 3 }, "user must have 1 to 128 characters; temperature must be a number from 0 to 2, got 3"],
+])("[API9] %o is refused in the words of OpenAI's API, not in those of a commit", async (members, message) => {
+  const answer = await ask({ ...BODY, ...members });
+  expect([answer.status, await answer.json()]).toMatchObject([400, { error: { message, code: "invalid_request" } }]);
+});
+
 describe("what became of a payment", () => {
   const moneyIn = (answer: Response): unknown => JSON.parse(atob(answer.headers.get("payment-response") ?? expect.unreachable(`none: ${answer.status}`)));
   const CREDIT = { extensions: { credit: { amount: "10000", balance: "10000" } } };
@@ -126,6 +134,44 @@ describe("what became of a payment", () => {
     const answer = await rest(`/v1/jobs/${String(id)}`, { method: "DELETE", headers }, PAID);
     expect(await answer.clone().json()).toMatchObject({ status: "failed", result: { error: "cancelled" } });
     expect(moneyIn(answer)).toMatchObject(CREDIT);
+    await worker.close();
+  });
+
+  /** A hub that counts the requests that follow a job to its end. */
+  function followers(): { count: () => number; overrides: Overrides } {
+    let count = 0;
+    return { count: () => count, overrides: { ...PAID, ...changedHub(["fetch"], (real, args) => real(...args, void count++)) } };
+  }
+
+  test("[PY4, PY9] is told to a request that came again while the payment was held, and while its job had not failed yet", async () => {
+    const { count, overrides } = followers();
+    const [held, failing] = [payment().headers, payment().headers];
+    const first = ask(BODY, held, overrides);
+    await expect.poll(count).toBe(1);
+    const again = ask(BODY, held, overrides);
+    await expect.poll(count).toBe(2);
+    const worker = await FakeWorker.connect();
+    await worker.complete({ output: "an answer" });
+    for (const answer of [await first, await again]) expect(moneyIn(answer)).toMatchObject({ success: true, transaction: `0x${"1".repeat(64)}` });
+
+    const asked = [ask(BODY, failing, overrides)];
+    const { job_id, attempt } = await worker.next("job_assign");
+    asked.push(ask(BODY, failing, overrides));
+    await expect.poll(count).toBe(4);
+    worker.send({ type: "job_reject", job_id, attempt, reason: "context_length_exceeded" });
+    for (const answer of await Promise.all(asked)) expect(moneyIn(answer)).toMatchObject(CREDIT);
+    await worker.close();
+  });
+
+  test("[PY4, PY8, API9] a settlement that fails after the job was there is no 402: it would have no terms, and where money may have moved it must not ask for more", async () => {
+    const { count, overrides } = followers();
+    const asked = ask(BODY, payment().headers, overrides);
+    await expect.poll(count).toBe(1);
+    vi.mocked(fetch).mockImplementation(async () => Response.json({ success: false, errorReason: "insufficient_funds" }));
+    const worker = await FakeWorker.connect();
+    const answer = await asked;
+    expect([answer.status, answer.headers.get("x-should-retry")]).toEqual([503, "false"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "payment_failed", type: "server_error" } });
     await worker.close();
   });
 });
