@@ -76,6 +76,8 @@ export const TUNING = {
   hubAnswerPatience: 100,
   /** How old that one may be, and how long a request waits if there is none. */
   hubAnswerOld: 5 * SECOND,
+  /** How long an answer waits for the next bytes of a body that nobody reads. */
+  bodyPause: 500,
   /** The longest pause before the hub is asked a second time. */
   hubRetryPause: 100,
   /** The pauses between tries to tell the hub the outcome of a settle call. */

@@ -7,7 +7,7 @@ import { type Settings, settingsOf, warnOfPlaceholder } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { SlidingWindow } from "../rates.ts";
 import { answerError, type AppContext, type AppEnv, refuse, refuseWith } from "./context.ts";
-import { clientOf, isAtCloudflare } from "./request.ts";
+import { clientOf, dropBody, isAtCloudflare } from "./request.ts";
 
 /** The `*` is for the headers that OpenAI's client adds in a browser. It does not cover `authorization`. */
 const ALLOW_HEADERS = "authorization, content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id, *";
@@ -45,6 +45,7 @@ export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
       c.res = answerError(thrown, c);
     }
   }
+  await dropBody(c.req.raw);
   // The headers of a 101 cannot be changed, and no page reads them.
   if (c.res.status === 101) return;
   const { headers } = c.res;

@@ -9,6 +9,7 @@ import { canonicalize } from "../../receipt/receipt.ts";
 import type { Settings } from "../config.ts";
 import { LATE, within } from "../deadline.ts";
 import { networkOf, UNKNOWN_CLIENT } from "../rates.ts";
+import { TUNING } from "../tuning.ts";
 import { type AppContext, refuse, refuseWith } from "./context.ts";
 
 /**
@@ -76,6 +77,29 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 function announcedBytes({ headers }: Request): number | null {
   const length = headers.get("Content-Length") ?? "";
   return /^\d+$/.test(length) ? Number(length) : null;
+}
+
+/**
+ * Reads and drops a body that no route has read, such as that of a commit without a payment, for the reason that {@link DROPPED_BYTES} has. A client that waits for
+ * the answer before it sends its body is soon answered.
+ */
+export async function dropBody(request: Request): Promise<void> {
+  const { body, bodyUsed } = request;
+  const most = LIMITS.bodyBytes + DROPPED_BYTES;
+  if (body === null || bodyUsed || (announcedBytes(request) ?? 0) > most) return;
+  const reader = body.getReader();
+  const end = Date.now() + TIMING.body;
+  try {
+    for (let dropped = 0; dropped <= most && Date.now() < end;) {
+      const part = await within(TUNING.bodyPause, reader.read());
+      if (part === LATE || part.done) return;
+      dropped += part.value.length;
+    }
+  } catch {
+    // The client has left.
+  } finally {
+    reader.cancel().catch(() => {});
+  }
 }
 
 function failed(status: BodyFault["status"], error: string): { ok: false; reason: BodyFault } {

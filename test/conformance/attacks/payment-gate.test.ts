@@ -4,7 +4,7 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 import { type Answer, type Fields, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { type FakeFacilitator, fakeFacilitator, type Reply } from "../support/facilitator.ts";
-import { head, RawHttp, rawRequest } from "../support/raw-http.ts";
+import { head, RawHttp, rawRequest, sendThenRead } from "../support/raw-http.ts";
 import { fullWorker } from "../support/worker.ts";
 
 let facilitator: FakeFacilitator;
@@ -89,6 +89,16 @@ describe("invalid payments", () => {
     expect(answer.status, answer.text).toBe(402);
     expect(answer.body).toMatchObject({ error: expect.stringMatching(/^invalid_payment: /), accepts: [{ scheme: "exact", payTo: PAYEE }] });
     expect(facilitator.calls).toEqual([]);
+  });
+
+  test("[PY4, PY5] a client that sends a body of 512 KiB before it reads gets the 402; one that waits for it before it sends its body does not wait long", async () => {
+    const part = "x".repeat(65_536);
+    const lines = ["POST /v1/jobs/commit/cheap HTTP/1.1", `Host: ${evm.host}`, `Content-Length: ${8 * part.length}`];
+    const health = head("GET /v1/health HTTP/1.1", `Host: ${evm.host}`);
+    const sent = [head(...lines), ...Array.from({ length: 8 }, () => part), health];
+    const answers = await sendThenRead(evm.port, sent, (all) => all.includes('"status":"ok"'));
+    expect(answers).toMatch(/^HTTP\/1\.1 402 /);
+    expect(await rawRequest(evm.port, head(...lines), 3_000)).toMatchObject({ status: 402 });
   });
 
   test("[PY3, LM1] hostile headers: too long, no base64, no JSON, nested, of prototypes, twice: 402, and no facilitator is asked", async () => {

@@ -2,6 +2,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
+import { head, sendThenRead } from "../support/raw-http.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { within } from "../support/wait.ts";
 
@@ -241,36 +242,33 @@ describe("unusual requests", () => {
     socket.destroy();
   });
 
+  const PART = "x".repeat(65_536);
+  const health = () => head("GET /v1/health HTTP/1.1", `Host: ${evm.host}`);
+  const isHealthy = (answers: string) => answers.includes('"status":"ok"');
+
   test.each([
     ["with its length", (size: number) => `Content-Length: ${size}`, (part: string) => part, ""],
     ["in chunks", () => "Transfer-Encoding: chunked", (part: string) => `${part.length.toString(16)}\r\n${part}\r\n`, "0\r\n\r\n"],
   ])(
     "[LM1, API1] a client that sends a body of 2 MiB %s, and only then reads, gets the 413 and can use its connection again",
     async (_, length, framed, end) => {
-      const [part, parts] = ["x".repeat(65_536), 32];
-      const socket = connect(evm.port, "127.0.0.1").pause();
-      const broken = new Promise<never>((_resolve, reject) => socket.once("error", reject));
-      const write = (text: string) => new Promise<void>((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
-      await Promise.race([
-        broken,
-        (async () => {
-          await write(`POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: ${evm.host}\r\n${length(part.length * parts)}\r\n\r\n`);
-          for (let sent = 0; sent < parts; sent += 1) await write(framed(part));
-          await write(`${end}GET /v1/health HTTP/1.1\r\nHost: ${evm.host}\r\n\r\n`);
-          let answers = "";
-          socket.on("data", (data) => (answers += String(data))).resume();
-          await within(
-            10_000,
-            () => (answers.includes('"status":"ok"') ? true : undefined),
-            () => `two answers; got ${answers}`,
-          );
-          expect(answers).toMatch(/^HTTP\/1\.1 413 /);
-          expect(answers).toContain("payload_too_large");
-        })(),
-      ]);
-      socket.destroy();
+      const parts = Array.from({ length: 32 }, () => framed(PART));
+      const commit = head("POST /v1/jobs/commit/cheap HTTP/1.1", `Host: ${evm.host}`, length(2 * 1024 * 1024));
+      const answers = await sendThenRead(evm.port, [commit, ...parts, end + health()], isHealthy);
+      expect(answers).toMatch(/^HTTP\/1\.1 413 /);
+      expect(answers).toContain("payload_too_large");
     },
   );
+
+  test.each([
+    [404, "POST /v1/nothing"],
+    [405, "POST /v1/health"],
+    [415, "POST /v1/jobs/commit/cheap"],
+  ])("[API1] so does one whose body of 512 KiB nobody reads: %i of %s", async (status, request) => {
+    const lines = [`${request} HTTP/1.1`, `Host: ${evm.host}`, `Content-Length: ${8 * PART.length}`, "Content-Encoding: br"];
+    const answers = await sendThenRead(evm.port, [head(...lines), ...Array.from({ length: 8 }, () => PART), health()], isHealthy);
+    expect(answers).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  });
 
   test("[API1] a client's own x-request-id, forwarded addresses and odd headers change nothing", async () => {
     const answer = await evm.api.get("/v1/health", {

@@ -57,6 +57,29 @@ export async function rawRequest(port: number, text: string, ms?: number): Promi
   }
 }
 
+/** Sends all of these texts before it reads a byte, as some clients do. Gives everything that comes, as soon as it is whole. @throws if the connection breaks */
+export async function sendThenRead(port: number, texts: Iterable<string>, isWhole: (answers: string) => boolean): Promise<string> {
+  const socket = connect(port, "127.0.0.1").pause();
+  const broken = new Promise<never>((_resolve, reject) => socket.once("error", reject));
+  const write = (text: string) => new Promise<void>((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
+  const sendAndRead = async (): Promise<string> => {
+    for (const text of texts) await write(text);
+    let answers = "";
+    socket.on("data", (data) => (answers += String(data))).resume();
+    await within(
+      10_000,
+      () => (isWhole(answers) ? true : undefined),
+      () => `all answers; got ${answers}`,
+    );
+    return answers;
+  };
+  try {
+    return await Promise.race([broken, sendAndRead()]);
+  } finally {
+    socket.destroy();
+  }
+}
+
 /** Returns the head of a request from these lines, with the blank line. */
 export function head(...lines: string[]): string {
   return `${lines.join("\r\n")}\r\n\r\n`;
