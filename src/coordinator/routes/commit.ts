@@ -68,7 +68,12 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
   };
   const left = waitLeft(wait);
   const hubCommit: HubCommit = { wait, input: () => ({ ...input, wait: left() }) };
-  if (!testnetMode) return await paidCommit(c, hubCommit, policy, print);
+  if (!testnetMode) {
+    const paying = paidCommit(c, hubCommit, policy, print);
+    // It goes on to its end even if the client leaves: otherwise the payment would stay reserved for a minute, or the hub would not be told what became of it [PY5, PY7].
+    c.executionCtx.waitUntil(paying.catch(() => {}));
+    return await paying;
+  }
   const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit.input(), again }));
   return answer.ok ? await answerAccepted(c, answer, wait) : answerRefused(c, answer);
 }

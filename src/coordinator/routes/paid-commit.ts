@@ -93,7 +93,7 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   }
 
   const payer = await verify(c, payment, input);
-  // A client that has left meanwhile would only cancel its job [API9].
+  // A client that has left would not see the answer. It may send the same payment again.
   const hasLeft = c.req.raw.signal.aborted;
   if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
   await askHub(c.env, (hub) => hub.release(input.key, hubCommit.input().id)).catch((error: unknown) => {
@@ -156,10 +156,7 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
   c.set("hasPaid", true);
-  const submitted = submitAndSettle(c, hubCommit, input, payer);
-  // It goes on to its end even if the client leaves: if nobody tells the hub the outcome of a settle call, it has to wait and ask again [PY7].
-  c.executionCtx.waitUntil(submitted.catch(() => {}));
-  const answer = await submitted;
+  const answer = await submitAndSettle(c, hubCommit, input, payer);
   if (answer.ok) {
     setSettlement(c, answer.settlement);
     return await answerAccepted(c, answer, hubCommit.wait);

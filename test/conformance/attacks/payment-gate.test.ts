@@ -259,6 +259,17 @@ describe("a client that leaves", () => {
     await worker.complete(String(job_id), { sentiment: "neutral", confidence: 1 });
   });
 
+  test("[PY5] from a plain commit, while its payment is verified: nothing is settled, and the same payment is good again at once, not after a minute", async () => {
+    const worker = await fullWorker(evm.socketUrl);
+    const { answer, payer, again } = await leave("/verify", { url: "/v1/jobs/commit/fast", fields: task(newUser()) });
+    answer({ isValid: true, payer });
+    const { status, body } = await again();
+    expect(status).toBe(201);
+    expect(facilitator.calls.map(({ path }) => path)).toEqual(["/verify", "/verify", "/settle"]);
+    await worker.assigned(String(body.job_id));
+    await worker.complete(String(body.job_id), { sentiment: "neutral", confidence: 1 });
+  });
+
   test.each([
     [404, 1],
     [500, 2],
