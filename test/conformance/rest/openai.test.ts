@@ -165,10 +165,10 @@ describe("[API9] errors have OpenAI's form", () => {
     ["tools", { ...CHAT, tools: [{ type: "function", function: { name: "f" } }] }, /tools are not supported/],
     ["two choices", { ...CHAT, n: 2 }, /^n must be 1/],
     ["logprobs", { ...CHAT, logprobs: true }, /^logprobs must be absent/],
-    ["a wrong temperature", { ...CHAT, temperature: 9 }, /temperature must be a number from 0 to 2/],
-    ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /max_tokens must be a whole number/],
-    ["a wrong model", { ...CHAT, model: "<b>" }, /model must be 1 to 200/],
-    ["a wrong user", { ...CHAT, user: "" }, /user_id must have 1 to 128/],
+    ["a wrong temperature", { ...CHAT, temperature: 9 }, /^temperature must be a number from 0 to 2, got 9$/],
+    ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /^max_tokens must be a whole number from 1 to 32768, got 1000000$/],
+    ["a wrong model", { ...CHAT, model: "<b>" }, /^model must be 1 to 200/],
+    ["a wrong user", { ...CHAT, user: "" }, /^user must have 1 to 128 characters$/],
   ])("%s: 400", async (_title, body, message) => {
     const { status, body: answer } = await ask(body);
     expect([status, answer]).toEqual([

@@ -102,14 +102,6 @@ describe("members that have another meaning here", () => {
   });
 });
 
-test.each([
-  [{ max_tokens: 0 }, "max_tokens must be a whole number from 1 to 32768, got 0"],
-  [{ user: "", temperature: 3 }, "user must have 1 to 128 characters; temperature must be a number from 0 to 2, got 3"],
-])("[API9] %o is refused in the words of OpenAI's API, not in those of a commit", async (members, message) => {
-  const answer = await ask({ ...BODY, ...members });
-  expect([answer.status, await answer.json()]).toMatchObject([400, { error: { message, code: "invalid_request" } }]);
-});
-
 describe("what became of a payment", () => {
   const moneyIn = (answer: Response): unknown => JSON.parse(atob(answer.headers.get("payment-response") ?? expect.unreachable(`none: ${answer.status}`)));
   const CREDIT = { extensions: { credit: { amount: "10000", balance: "10000" } } };
