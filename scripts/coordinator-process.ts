@@ -1,7 +1,7 @@
 // One coordinator as a child process that runs it in workerd: start it, wait until it answers, stop it. Tests, `npm run dev`, `npm run serve` and
 // `npm start` use it.
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer, isIPv6 } from "node:net";
 import { delimiter, dirname, join, resolve } from "node:path";
@@ -98,12 +98,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const { instance, host = HOST, port } = options;
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
   await assertPortFree(port, `give ${instance} another port`, host);
-  const lock = await takeFolder(stateDir);
+  const lock = await takeFolder(stateDir, instance);
   options.onStarting?.();
 
   const coordinator = new Supervised(options, urlOf(host, port), stateDir, () => lock.release());
   // What listens on all addresses is asked on the one that no network has.
-  const problem = await Promise.race([untilWell(urlOf(LOOPBACK[host] ?? host, port), coordinator), coordinator.failed]);
+  const problem = await untilWell(urlOf(LOOPBACK[host] ?? host, port), coordinator);
   if (problem !== null) {
     await coordinator.stop();
     throw new StartFailure(`${instance} did not start: ${problem}`);
@@ -202,7 +202,8 @@ async function untilWell(url: string, coordinator: Supervised): Promise<string |
     if (state === "well") return null;
     if (state === "silent") unwellSince = null;
     else if (Date.now() - (unwellSince ??= Date.now()) > UNWELL_MS) return state;
-    await delay(POLL_MS);
+    const end = await Promise.race([delay(POLL_MS, null), coordinator.failed]);
+    if (end !== null) return end;
   }
   return `no answer from ${url} after ${READY_TIMEOUT_MS / 1000} s${coordinator.reason}`;
 }
@@ -223,8 +224,12 @@ async function health(url: string): Promise<string> {
   }
 }
 
-/** Creates the state folder and takes its lock. @throws {StartFailure} */
-async function takeFolder(stateDir: string): Promise<{ release(): void }> {
+/** Creates the state folder of an instance and takes its lock. @throws {StartFailure} */
+async function takeFolder(stateDir: string, instance: Instance): Promise<{ release(): void }> {
+  const hasHub = (owner: Instance): boolean => existsSync(join(stateDir, "v3", "do", `compute-router-${owner}-WorkerHub`));
+  const other = INSTANCES.find((owner) => owner !== instance && hasHub(owner));
+  // The database of a folder has one name, so two instances would share their jobs and payments.
+  if (other !== undefined && !hasHub(instance)) throw new StartFailure(`${stateDir} is the state of ${other}: choose another state folder (--state DIR)`);
   try {
     makeFolder(stateDir);
     const lock = await patiently(() => lockState(stateDir));

@@ -6,8 +6,10 @@ import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import * as z from "zod";
+import { readSettings } from "../src/coordinator/config.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
+import type { FrontOptions } from "./front.ts";
 
 /** What is used of a wrangler file. */
 const WranglerFile = z.object({
@@ -63,7 +65,7 @@ export function wranglerFile(instance: string): z.infer<typeof WranglerFile> {
 }
 
 /** The settings that `wrangler dev` would read too: secrets that are in no file of the repository. */
-export function devVars(): Record<string, string> {
+function devVars(): Record<string, string> {
   const path = join(ROOT, ".dev.vars");
   return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
 }
@@ -72,6 +74,19 @@ export function devVars(): Record<string, string> {
 function localHost(host: string, port: number): Record<string, string> {
   const url = new URL(urlOf(host, port));
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
+}
+
+type Given = Pick<WorkerdOptions, "instance" | "settings">;
+
+/** The variables of a coordinator, as its program gets them. */
+function variables({ instance, settings }: Given): Record<string, string> {
+  return { ...wranglerFile(instance).vars, ...devVars(), ...settings };
+}
+
+/** What the front has to know of the settings: whether clients are limited, who names them, and how many frames the hub reads. @throws {SettingsError} */
+export function frontLimits(options: Given): Pick<FrontOptions, "limitsClients" | "trustedIpHeader" | "messages"> {
+  const { rateLimits, trustedIpHeader, rates } = readSettings(variables(options));
+  return { limitsClients: rateLimits, trustedIpHeader, messages: { perSecond: rates.messagesPerSecond, burst: rates.messageBurst } };
 }
 
 /** The lines of Miniflare itself. */
@@ -93,7 +108,7 @@ type Say = (text: string) => void;
 
 /** The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. @throws when the sources do not bundle */
 export async function configuration(options: WorkerdOptions, listen: Listen, say: Say): Promise<MiniflareOptions> {
-  const { instance, host, port, stateDir, settings, bundle } = options;
+  const { instance, host, port, stateDir, bundle } = options;
   const file = wranglerFile(instance);
   const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
   const pages = `${file.name}-pages`;
@@ -115,7 +130,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
         ...platform,
         name: file.name,
         modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main, options) : readFileSync(bundle, "utf8") }],
-        bindings: { ...localHost(host, port), ...file.vars, ...devVars(), ...settings },
+        bindings: { ...localHost(host, port), ...variables(options) },
         durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),
         d1Databases: file.d1_databases.map(({ binding }) => binding),
         serviceBindings: { [file.assets.binding]: pages },

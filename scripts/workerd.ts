@@ -8,11 +8,10 @@ import type { Server } from "node:net";
 import { dirname, join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
-import { RATES } from "../src/protocol/limits.ts";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, type FrontOptions, listenInFront } from "./front.ts";
-import { configuration, devVars, type Listen, V8_HEAP, wranglerFile } from "./workerd-config.ts";
+import { connectionsFor, listenInFront } from "./front.ts";
+import { configuration, frontLimits, type Listen, V8_HEAP, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -49,12 +48,11 @@ async function main(): Promise<void> {
   if (isScarce)
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
   const { host, port } = asked;
-  const hasFront = asked.guardsFrames || isScarce;
-  const limits = frontLimits(asked);
+  const limits = asked.guardsFrames || isScarce ? frontLimits(asked) : null;
   // Nobody can guess its name, so nobody else can name a client.
-  const peerHeader = hasFront && limits.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
+  const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
-  const listen = hasFront ? { host: "127.0.0.1", port: await freePort() } : { host, port };
+  const listen = limits !== null ? { host: "127.0.0.1", port: await freePort() } : { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
   const config = await current(options, listen);
   const runtime = new Runtime();
@@ -75,26 +73,13 @@ async function main(): Promise<void> {
     else end();
   });
   await miniflare.ready;
-  if (hasFront) front = await listenInFront({ host, port, to: listen.port, most, peerHeader, ...limits });
+  if (limits !== null) front = await listenInFront({ host, port, to: listen.port, most, peerHeader, ...limits });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();
   };
   setInterval(() => void cron().catch((error: unknown) => console.error(`the cron did not run: ${String(error)}`)), options.cronMs);
   if (options.watches) watchSources(options, listen, miniflare);
-}
-
-/** What the front has to know of the settings: whether clients are limited, who names them, and how many frames the hub reads. */
-function frontLimits({ instance, settings }: WorkerdOptions): Pick<FrontOptions, "limitsClients" | "trustedIpHeader" | "messages"> {
-  const {
-    TESTNET_MODE,
-    RATE_LIMITS = TESTNET_MODE === "true" ? "off" : "on",
-    TRUSTED_IP_HEADER = "",
-    MESSAGES_PER_SECOND = RATES.messagesPerSecond,
-    MESSAGE_BURST = RATES.messageBurst,
-  } = { ...wranglerFile(instance).vars, ...devVars(), ...settings };
-  const messages = { perSecond: Number(MESSAGES_PER_SECOND), burst: Number(MESSAGE_BURST) };
-  return { limitsClients: RATE_LIMITS === "on", trustedIpHeader: TRUSTED_IP_HEADER || null, messages };
 }
 
 /** The configuration from the sources as they are now. */

@@ -43,11 +43,8 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
     .rest(z.unknown())
     .safeParse(read(run.stdout));
   if (run.status === 0 && answer.success) return answer.data[0].results;
-  const reason = stripVTControlCharacters(run.stderr || run.stdout || run.error?.message || "")
-    .trim()
-    .split("\n")
-    .slice(0, 6)
-    .join("\n");
+  const said = stripVTControlCharacters(run.stderr || run.stdout || run.error?.message || "");
+  const reason = said.trim().split("\n").slice(0, 6).join("\n");
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
 }
 

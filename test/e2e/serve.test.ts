@@ -16,6 +16,8 @@ import { until } from "../support/until.ts";
 
 /** A coordinator that answers at all answers sooner. */
 const LET_IN_MS = 300;
+/** A third of the time that a start may take. */
+const AT_ONCE_MS = 30_000;
 
 /** Resolves to its ready line. */
 function ready(child: Started): Promise<string> {
@@ -61,6 +63,14 @@ describe("npm run serve", () => {
       expect((await get(`${url}${door}`)).status).toBe(404);
     // Everyone on this machine can read the list of processes.
     expect(JSON.stringify(descendants(child.pid))).not.toContain("hush");
+  });
+
+  it("the other instance does not start on its state, because they would share jobs and payments", async () => {
+    await ready(child);
+    expect(await commandHere(["svm", "--port", String(await freePort()), "--state", stateDir], "serve")).toEqual({
+      code: 1,
+      lines: [`${stateDir} is the state of evm: choose another state folder (--state DIR)`],
+    });
   });
 
   it("[JB9] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
@@ -125,6 +135,16 @@ describe("npm run serve", () => {
     writeFileSync(join(stateDir, "v3"), "no folder");
     for (const pid of runtimes(child)) process.kill(pid, "SIGKILL");
     expect(await child.exited).toBe(1);
+  });
+
+  it("ends with 1 as soon as workerd has not started, for example because the disk is full: a supervisor can start it again", async () => {
+    const folder = temporaryFolder("broken");
+    writeFileSync(join(folder, "v3"), "no folder");
+    const broken = startChild([join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(await freePort()), "--state", folder], { cwd: ROOT });
+    await until("its last word", () => broken.lines.find((line) => line.startsWith("evm did not start: it ended (1)")));
+    const said = Date.now();
+    expect(await broken.exited).toBe(1);
+    expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
   });
 
   it("--host must be an IP address, because a host name may resolve to several", async () => {

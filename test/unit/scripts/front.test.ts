@@ -8,6 +8,8 @@ import { createWebSocketStream, WebSocketServer } from "ws";
 import { CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
 import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { frontLimits } from "../../../scripts/workerd-config.ts";
+import { RATES } from "../../../src/protocol/limits.ts";
 import { finallyDo } from "../../support/finally.ts";
 import { until } from "../../support/until.ts";
 
@@ -279,4 +281,16 @@ describe("bytes that are no frames", () => {
     expect((await open(front)).got()).toContain("101 Switching Protocols");
     expect(second.socket.closed).toBe(false);
   });
+});
+
+test("an empty setting is none for the front too, as for the coordinator: otherwise it would let no frame pass, and limit nobody", () => {
+  const given = (settings: Record<string, string>) => frontLimits({ instance: "evm", settings });
+  const names = ["TESTNET_MODE", "RATE_LIMITS", "TRUSTED_IP_HEADER", "MESSAGES_PER_SECOND", "MESSAGE_BURST"];
+  const messages = { perSecond: RATES.messagesPerSecond, burst: RATES.messageBurst };
+  expect(given(Object.fromEntries(names.map((name) => [name, ""])))).toEqual({ limitsClients: true, trustedIpHeader: null, messages });
+  expect(given({ TESTNET_MODE: "true", TRUSTED_IP_HEADER: "X-Real-IP", MESSAGE_BURST: "7" })).toEqual({
+    ...{ limitsClients: false, trustedIpHeader: "X-Real-IP" },
+    messages: { ...messages, burst: 7 },
+  });
+  expect(() => given({ STAKE_SOURCE: "evm" })).toThrow("EVM_RPC_URL: is needed by STAKE_SOURCE=evm");
 });
