@@ -246,7 +246,8 @@ async function lateResult(session: Session, jobId: string, wait = WAIT.usual, si
   try {
     return answer(await withoutWallet(session).waitFor(jobId, { timeout: wait * 1_000, requireVerified, signal }), null, session.budget);
   } catch (error) {
-    return failure(error);
+    // Without an answer it is not known that there is such a job: what is known is why there was none.
+    return failure(error instanceof JobTimeoutError && error.lastStatus === null ? (error.cause ?? error) : error);
   }
 }
 

@@ -114,6 +114,13 @@ describe("job", () => {
     expect(router.charged).toHaveLength(1);
   });
 
+  it("says nothing of a job, or of its price, while the coordinator says nothing of it", async () => {
+    const router = await RouterServer.start();
+    const client = await connected(router);
+    router.fail("GET /v1/jobs/", ...Array.from({ length: 1_000 }, () => reset));
+    expect(texts(await ask(client, crypto.randomUUID()))).toEqual([expect.stringMatching(/^The coordinator cannot be reached: the connection to \S+ broke.*\.$/)]);
+  });
+
   it("says that a job has not ended or has failed, that its result is no longer stored, and with --require-verified shows no result that nobody signed", async () => {
     const router = await RouterServer.start({ ...NEVER, receipt: () => null });
     const client = await connected(router, { timeout: 3_000 });
