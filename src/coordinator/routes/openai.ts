@@ -9,6 +9,7 @@ import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/contex
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
+import { STREAM_HEADERS } from "../stream/reader.ts";
 import { TUNING } from "../tuning.ts";
 import { idempotencyKey, payloadForWorker, place, type ValidCommit } from "./commit.ts";
 import { eventsOf, findJobText, settlementHeaders } from "./job.ts";
@@ -140,7 +141,7 @@ async function endOf(c: AppContext, jobId: string, signal: AbortSignal): Promise
 }
 
 function streamed(c: AppContext, head: Head, headers: Headers, includeUsage: boolean, leave: () => void): Response {
-  headers.set("Content-Type", "text/event-stream");
+  for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
   const left = new AbortController();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();

@@ -102,6 +102,8 @@ test("[API9] a stream sends the text as it comes, then the usage and the receipt
   await one.complete(String(assign.job_id), RESULT);
   const { status, text, headers } = await asked;
   expect([status, headers.get("content-type"), headers.get("x-job-id")]).toEqual([200, "text/event-stream", assign.job_id]);
+  // A proxy must not hold the text back.
+  expect(headers.get("x-accel-buffering")).toBe("no");
   const chunks = dataOf(text) as { choices: { delta: { role?: string; content?: string }; finish_reason: string | null }[] }[];
   expect(chunks.pop()).toBe("[DONE]");
   expect(chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("")).toBe("Hello there.");
