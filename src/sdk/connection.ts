@@ -17,6 +17,7 @@ import {
   UnavailableError,
 } from "./errors.ts";
 import { isModelName } from "./job-input.ts";
+import type { PaymentChallenge } from "./payment.ts";
 import { type Limit, readRetryAfter, retrying, type RetryRule, within } from "./retry.ts";
 import { isPaymentRequired, isUuid } from "./shapes.ts";
 
@@ -136,7 +137,8 @@ export function refusalOf(answer: RouterResponse): ComputeRouterError {
   if (status >= 500) return new UnavailableError(message, retryAfter(answer), details);
   switch (status) {
     case 402:
-      return isPaymentRequired(body) ? new PaymentRequiredError(message, body.accepts, details) : new ProtocolError(`${message}, without ways to pay`, details);
+      if (!isPaymentRequired(body)) return new ProtocolError(`${message}, without ways to pay`, details);
+      return new PaymentRequiredError(`${message}${pricesOf(body)}`, body.accepts, details);
     case 404:
       return text === "no_such_model" && isJsonObject(body) ? new NoSuchModelError(modelsIn(body.models), details) : new NotFoundError(message, details);
     case 409:
@@ -149,6 +151,10 @@ export function refusalOf(answer: RouterResponse): ComputeRouterError {
     default:
       return status >= 400 ? new BadRequestError(message, details) : new ProtocolError(message, details);
   }
+}
+
+function pricesOf({ accepts }: PaymentChallenge): string {
+  return accepts.length === 0 ? "" : ` (${accepts.map(({ price, network }) => `${price} on ${network}`).join(", or ")})`;
 }
 
 /** The names of a list of models. They are texts of strangers, so anything else is left out. */

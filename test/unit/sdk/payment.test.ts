@@ -30,6 +30,7 @@ describe("payment", () => {
     const router = await RouterServer.start({ gated: true });
     const error = await rejection(router.client().run(CLASSIFY));
     expect(error).toBeInstanceOf(PaymentRequiredError);
+    expect(error.message).toBe(`the router answered 402: Payment required ($0.001 on ${NETWORK})`);
     expect(error).toMatchObject({ code: "payment_required", status: 402, idempotencyKey: null });
     expect(error.accepts).toMatchObject([{ scheme: "exact", price: "$0.001", network: NETWORK, payTo: PAY_TO, asset: PAY_TO }]);
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
