@@ -7,8 +7,8 @@ import { printable } from "../src/worker/node/status-line.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 
-/** A name with more differences is another name, not a typing error. */
-const NEAR = 4;
+/** A name with more differences is another name, not a typing error. The environment has the names of other programs too. */
+const NEAR = { option: 4, environment: 2 };
 
 type Mode = "dev" | "serve";
 
@@ -70,12 +70,28 @@ function environmentSettings(): Record<string, string> {
   return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
 }
 
+/** The warnings for environment variables that are nearly a setting: such a line in a service's file would be ignored. */
+function mistypedSettings(): string[] {
+  const names = Object.keys(process.env).filter((name) => /^[A-Z][A-Z0-9_]+$/.test(name) && !SETTING_NAMES.includes(name));
+  return names.flatMap((name) => {
+    const meant = nearestSetting(name, NEAR.environment);
+    return meant === null ? [] : [`${name}: no setting has this name; did you mean ${meant}?`];
+  });
+}
+
 /** The warning for an unknown setting; null for a known one. It is only a warning, because the setting may belong to another version. */
 function unknownSetting(name: string): string | null {
   if (SETTING_NAMES.includes(name)) return null;
-  const [nearest] = SETTING_NAMES.map((known) => ({ known, steps: distance(name, known) })).toSorted((a, b) => a.steps - b.steps);
-  const hint = nearest !== undefined && nearest.steps <= NEAR ? `; did you mean ${nearest.known}?` : "; docs/operations.md lists the settings";
+  const meant = nearestSetting(name, NEAR.option);
+  const hint = meant === null ? "; docs/operations.md lists the settings" : `; did you mean ${meant}?`;
   return `--var ${name}: the coordinator does not know this setting${hint}`;
+}
+
+/** The setting whose name has the fewest differences; null if even these are more than `most`. */
+function nearestSetting(name: string, most: number): string | null {
+  const possible = SETTING_NAMES.filter((known) => Math.abs(known.length - name.length) <= most);
+  const [nearest] = possible.map((known) => ({ known, steps: distance(name, known) })).toSorted((a, b) => a.steps - b.steps);
+  return nearest !== undefined && nearest.steps <= most ? nearest.known : null;
 }
 
 /** How many letters must be changed, added or removed to turn one text into the other (Levenshtein). */
@@ -103,6 +119,7 @@ async function run(args: string[], mode: Mode): Promise<number> {
     console.error(parsed.problem === "" ? USAGE[mode] : `${parsed.problem}\n${USAGE[mode]}`);
     return parsed.problem === "" ? 0 : 2;
   }
+  for (const warning of mode === "serve" ? mistypedSettings() : []) console.error(warning);
   for (const name of Object.keys(parsed.options.settings ?? {})) {
     const warning = unknownSetting(name);
     if (warning !== null) console.error(warning);

@@ -1,7 +1,7 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
 import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
 import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
 import { commandHere } from "../support/command-here.ts";
@@ -145,6 +145,15 @@ describe("npm run serve", () => {
     const said = Date.now();
     expect(await broken.exited).toBe(1);
     expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
+  });
+
+  it("names an environment variable that is a mistyped setting, and no other", async () => {
+    vi.stubEnv("EVM_FACILITATOR_AUTHORISATION", "Bearer hush");
+    vi.stubEnv("PUBLIC_URL", "https://another.program");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    // A wrong one too, so nothing starts: the warnings come first.
+    const { lines } = await commandHere(["evm", "--var", "RATE_LIMITS=maybe"], "serve");
+    expect(lines.slice(0, -1)).toEqual(["EVM_FACILITATOR_AUTHORISATION: no setting has this name; did you mean EVM_FACILITATOR_AUTHORIZATION?"]);
   });
 
   it("--host must be an IP address, because a host name may resolve to several", async () => {
