@@ -118,7 +118,9 @@ describe("job", () => {
     const router = await RouterServer.start();
     const client = await connected(router);
     router.fail("GET /v1/jobs/", ...Array.from({ length: 1_000 }, () => reset));
-    expect(texts(await ask(client, crypto.randomUUID()))).toEqual([expect.stringMatching(/^The coordinator cannot be reached: the connection to \S+ broke.*\.$/)]);
+    expect(texts(await ask(client, crypto.randomUUID()))).toEqual([
+      expect.stringMatching(/^The coordinator cannot be reached: the connection to \S+ broke.*\.$/),
+    ]);
   });
 
   it("says that a job has not ended or has failed, that its result is no longer stored, and with --require-verified shows no result that nobody signed", async () => {
