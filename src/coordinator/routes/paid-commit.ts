@@ -172,25 +172,26 @@ async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, paylo
   const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer, texts));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
-  return await tellSettled(c, hubCommit, key, outcome);
+  return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId: submitted.jobId, job: null, settlement: null };
 }
 
 /**
  * Tells the hub the outcome of a settle call. Nobody else knows it: without it the hub has to ask the facilitator again, which may only say that the payment was
- * used. So a hub that is overloaded, or could not write it down, is told again for some seconds; the hub takes a second delivery for the first one [PY8].
+ * used. So a hub that is overloaded, or could not write it down, is told again for some seconds; the hub takes a second delivery for the first one [PY8]. Null if
+ * it cannot be told: it has the job since `submit`, so the job is accepted, and the outcome is unknown until the hub has asked.
  */
-async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
-  const tell = (): Promise<PaidAnswer> => askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
-  for (const pause of TUNING.outcomePauses) {
+async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, outcome: SettleOutcome): Promise<PaidAnswer | null> {
+  for (const pause of [0, ...TUNING.outcomePauses]) {
+    if (pause > 0) await scheduler.wait(pause);
     try {
-      const answer = await tell();
+      const answer = await askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
       if (answer.ok || answer.reason !== "reservation_lost") return answer;
     } catch (error) {
       if (!(error instanceof HubUnavailable)) throw error;
     }
-    await scheduler.wait(pause);
   }
-  return await tell();
+  logError("outcome_not_told", { request_id: c.get("requestId"), outcome: outcome.kind });
+  return null;
 }
 
 /** Answers a payment that the hub did not accept. Nothing was charged. */

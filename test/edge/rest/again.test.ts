@@ -118,7 +118,16 @@ describe("a commit that is delivered a second time, after its job has left the h
 });
 
 describe("the outcome of a settle call", () => {
-  test("[PY8] is told again to a hub that was overloaded, so that nobody asks the facilitator a second time", async () => {
+  test.each([
+    ["is told again to a hub that was overloaded, so that nobody asks the facilitator a second time", 2, true, 3],
+    [
+      "that cannot be told for seconds is unknown: the hub has the job, so the answer is 201, and not a 503, which says that nothing was charged",
+      Infinity,
+      false,
+      5,
+    ],
+  ])("[PY5] [PY8] %s", { timeout: 20_000 }, async (_title, lost, isKnown, tries) => {
+    muteErrors();
     const { network, payTo, token } = evmOffer();
     const signed = authorization(Date.now());
     const payer = signed.authorization.from;
@@ -131,7 +140,7 @@ describe("the outcome of a settle call", () => {
     const worker = await hub.worker();
     let told = 0;
     const stub = new Proxy(hub.stub, {
-      get: (target, method) => (method === "settled" && told++ < 2 ? overloaded : Reflect.get(target, method)),
+      get: (target, method) => (method === "settled" && told++ < lost ? overloaded : Reflect.get(target, method)),
     });
     const { app } = await import("../../../src/coordinator/app.ts");
     const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
@@ -142,9 +151,11 @@ describe("the outcome of a settle call", () => {
     });
     const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
     const response = await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => stub } }, createExecutionContext());
-    expect([response.status, response.headers.has("payment-response")]).toEqual([201, true]);
-    expect([asked, told]).toEqual([["/verify", "/settle"], 3]);
-    expect((await worker.assigned()).job_id).toBe((await response.json<{ job_id: string }>()).job_id);
+    expect([response.status, response.headers.has("payment-response")]).toEqual([201, isKnown]);
+    expect([asked, told]).toEqual([["/verify", "/settle"], tries]);
+    const { job_id: id } = await response.json<{ job_id: string }>();
+    if (isKnown) expect((await worker.assigned()).job_id).toBe(id);
+    else expect(await hub.job(id)).toMatchObject({ status: "pending" });
   });
 });
 
