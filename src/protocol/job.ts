@@ -195,8 +195,11 @@ export function parseCommit(body: unknown): CommitResult {
   const payload = body.payload;
   if (!isJsonObject(payload) || !isWellFormedJson(payload)) return invalid("payload must hold well-formed Unicode only");
   if (textsOf(commit).some((text) => utf8Length(text) > LIMITS.textBytes)) return { ok: false, reason: "too_large" };
+  const added = addedPrompt(commit);
+  // A worker that knows only `prompt` would get an empty one, which no seeker may send either [WS8].
+  if (added === "") return invalid("payload.messages must have some text");
   // The roles make a chat of many short messages several times as long.
-  if (utf8Length(addedPrompt(commit) ?? "") > LIMITS.textBytes) {
+  if (utf8Length(added ?? "") > LIMITS.textBytes) {
     return invalid(`payload.messages make a prompt of more than ${LIMITS.textBytes} bytes of UTF-8: send fewer messages, or a prompt of your own`);
   }
   return { ok: true, commit, payload };

@@ -32,6 +32,7 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     [llm({ prompt: undefined }), "payload.prompt is missing: it must be a string, unless there are messages"],
     [llm({ prompt: null }), "payload.prompt must be a string, unless there are messages, got null"],
     [llm({ prompt: undefined, messages: [] }), "payload.messages must not be empty, got an array"],
+    [llm({ prompt: undefined, messages: [{ role: "user", content: "" }] }), "payload.messages must have some text"],
     [llm({ messages: [{ role: "robot", content: "Hi" }] }), 'payload.messages[0].role must be one of system, user, assistant, got "robot"'],
     [llm({ temperature: 3 }), "payload.temperature must be a number from 0 to 2, got 3"],
     [llm({ stop: ["a", ""] }), "payload.stop[1] must not be empty"],
