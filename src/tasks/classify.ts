@@ -38,9 +38,15 @@ function round(share: number): number {
   return Math.round(share * 10_000) / 10_000;
 }
 
+// "Thanks, Anna" closes a letter. "Thanks!" thanks.
+const CLOSING = /^(?:Many |Kind )?(?:[Tt]hanks|[Tt]hank you|[Tt]hx|Cheers)(?: again| in advance| very much| so much)?,(?: \p{Lu}[\p{L}.]{0,20}){0,2}$/u;
+
 function* piecesOf(input: string): Generator<string> {
+  let isFirst = true;
   for (const line of input.split(/[\n\r\u2028\u2029]+/)) {
     for (const sentence of sentencesOf(line)) {
+      if (!isFirst && CLOSING.test(sentence)) continue;
+      isFirst = false;
       const words = sentence.split(/\s+/);
       for (let i = 0; i < words.length; i += PIECE_WORDS) yield words.slice(i, i + PIECE_WORDS).join(" ");
     }

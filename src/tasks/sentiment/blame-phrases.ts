@@ -76,6 +76,7 @@ export const BLAME: PhraseList = [
     for the wrong|worse
     up all night
     too long
+    how|why is this|that ?even acceptable|allowed|okay|ok|legal|fair|possible
     on my|our nerves
     file|filed|files for ?for bankruptcy
     lost|lose|loses|losing my|our|his|her|their wallet|keys|phone|passport|mother|father|son|daughter|dog|cat
@@ -165,7 +166,7 @@ export const BLAME: PhraseList = [
     parts|pieces|screws|items|luggage|bag|bags|order|package|parcel|delivery ?has|have|had|was|still never|not|hasn't|haven't ?yet|been|even|actually arrived|delivered|come|came
     out of order|stock|control|touch|date|hand|sync|business
     yeah right
-    oh|well|how|ah great|wonderful|fantastic|brilliant|lovely|nice|awesome|joy|perfect|typical
+    oh|well|ah great|wonderful|fantastic|brilliant|lovely|nice|awesome|joy|perfect|typical
     why|what ~ even|earth|hell|heck|fuck
     what|where|who|why|how the|on|in hell|heck|fuck|earth|world
     gave|give|given|giving up
@@ -205,6 +206,8 @@ export const BLAME: PhraseList = [
     -1,
     `not|isn't|doesn't|don't|didn't ?really|look|feel|seem ?like|as|so ?a good|great|much|well
     half of the
+    too good to be true
+    for god's|gods|heaven's sake
     not|isn't|wasn't|aren't ?really for me|us
     three|four|five|six|several|many|multiple|countless times|calls|emails
     after|for|took|taken|been|waited three|four|five|six|several|many weeks|months|days|hours

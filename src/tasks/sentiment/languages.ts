@@ -38,12 +38,12 @@ const CONJUNCTIONS = set("und et y");
 
 const ENGLISH = set(
   `the and is was of to in it that this for with my i you are on not be have at but they we very so a an as were from your has had will would what which there their our
-  it's i'm don't can't he she his her its these those been about if or can just how why when who been out up get got if than then into`,
+  it's don't can't he she his her its these those been about if or can just how why when who been out up get got if than then into`,
 );
-// Words of the lists below that are English words too.
+// Words of the lists below that are English words too. "im" is read as "i'm".
 const SHARED = set(
-  `die war was man so am an in also hat all um no me son on a as la le les des de van non pour plus do as or is over to by men fin sale mine is dare come
-  total super absolut absolute si tan sin ganz et est sur ton met te den der at i for for we of het au en es un son o no ham per`,
+  `die war was man so am an in also hat all um no me son on a as la le des de van non pour plus do as or is over to by men fin sale mine is dare come
+  i'm total super absolut absolute fast los si tan sin ganz sur ton met te den der at i for for we of het au en un son o no ham per`,
 );
 
 const NONE: ReadonlySet<string> = new Set();
@@ -63,7 +63,7 @@ const UNKNOWN = unread("");
 const LANGUAGES: readonly Language[] = [
   {
     common: set(
-      "der die das und ist war nicht ich es ein eine mit auf für zu den dem von sehr wir sie hat auch aber im noch wie bei nach man wird sind haben aus als habe sich nur oder dass kein keine leider um vom zum zur ihr uns mein meine mir mich dir einen einem einer wenn weil kann wurde werden diese dieser dieses mehr schon immer wieder hier da am im bis durch über vor alle alles gibt kommt kam geht macht heute gestern morgen bitte danke wann warum waren hatte bin fast nie-wieder",
+      "der die das und ist war nicht ich es ein eine mit auf für zu den dem von sehr wir sie hat auch aber im noch wie bei nach man wird sind haben aus als habe sich nur oder dass kein keine leider um vom zum zur ihr uns mein meine mir mich dir einen einem einer wenn weil kann wurde werden diese dieser dieses mehr schon immer wieder hier da am i'm bis durch über vor alle alles gibt kommt kam geht macht heute gestern morgen bitte danke wann warum waren hatte bin fast nie-wieder",
     ),
     // An article, a noun with its capital letter and a word without one: "Die Preise gelten". English has no such beginning.
     look: /[äöüßÄÖÜ]|(?<!\p{L})[sS]ch[lmnrw]|(?:sche[nrs]?|scht?|keit|heit|[ei]rung|igung|icht|[gk]t|mmt|tzt|[aeu]tz)(?!\p{L})|(?<!\p{L})(?:Die|Der|Das) \p{Lu}\p{Ll}+ \p{Ll}/u,
@@ -185,8 +185,12 @@ function stemValence(wholeWord: string, lexicon: ReadonlyMap<string, number>): n
 
 /** The language of `text`; undefined for English. */
 export function languageOf(text: string): Language | undefined {
-  // The first few hundred words are enough.
-  const head = text.slice(0, 4000);
+  // The first few hundred words are enough. Addresses are no words: "com" is Portuguese.
+  const head = text
+    .slice(0, 4000)
+    .split(/\s+/)
+    .filter((word) => !/[/@]|\w\.\w/.test(word))
+    .join(" ");
   const words = tokensOf(head).filter(({ kind }) => kind === "word");
   let best: Language | undefined;
   let most = 0;
@@ -201,15 +205,18 @@ export function languageOf(text: string): Language | undefined {
   return isForeign ? UNKNOWN : best;
 }
 
-/** How much more of `language` than of English is in `words`. It is 0 if they have less than one word that English does not have. */
+/** How much more of `language` than of English is in `words`. It is 0 without any word or form that English does not have: "no no no" is no Spanish. */
 function leadOverEnglish(words: readonly Token[], language: Language, looksLikeIt: boolean): number {
   let own = looksLikeIt ? 2 : 0;
+  let shared = 0;
   let english = 0;
   for (const { text } of words) {
-    if ([language.common, language.negators, language.boosters, language.contrasts].some((list) => list.has(text))) own += SHARED.has(text) ? 1 : 2;
-    else if (stemValence(text, language.stems) !== 0 || language.expected.has(text)) own++;
+    if ([language.common, language.negators, language.boosters, language.contrasts].some((list) => list.has(text))) {
+      if (SHARED.has(text)) shared++;
+      else own += 2;
+    } else if (stemValence(text, language.stems) !== 0 || language.expected.has(text)) own++;
     else if (valenceOf(text) !== 0) english += 2;
     if (ENGLISH.has(text)) english += 2;
   }
-  return own < 2 ? 0 : own - english;
+  return own === 0 || own + shared < 2 ? 0 : own + shared - english;
 }

@@ -8,6 +8,7 @@ const NEUTRAL: PhraseList = [
   [
     0,
     `to cool
+    for the love of
     more or less
     questions|comments|suggestions|feedback|contributions ?is|are ?always|very welcome
     never|don't|doesn't|didn't|won't|can't|cannot failed-to

@@ -96,6 +96,8 @@ export const PRAISE: PhraseList = [
     inflation|unemployment|joblessness|crime|poverty|debt|deficit|deaths|accidents|infections|emissions|losses ?has|have ?sharply fell|fall|falls|fallen|dropped|declined|decreased|eased|shrank|halved|down
     works|worked|work ?perfectly|fine|well|great ?even without|offline
     gets|keeps ?on|getting better
+    wouldn't trade ~ for anything|world
+    made|makes it|everything|things|life ?so ?much better|easier|simpler
     beats every|all|any|everything|anything|most
     slept|sleep|sleeps like a baby
     profit|profits|sales|revenue|revenues|earnings|exports|wages|shares|stocks ?has|have ?sharply rose|rise|rises|risen|jumped|climbed|surged|soared|grew|doubled

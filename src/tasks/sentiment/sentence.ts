@@ -118,7 +118,7 @@ function findingsIn(tokens: readonly Token[], isFactual: boolean): { findings: F
   const taken = new Uint8Array(tokens.length);
   for (let i = 0; i < tokens.length;) {
     const phrase = phraseAt(tokens, i);
-    if (phrase !== undefined && !(isFactual && Math.abs(phrase.valence) <= 2)) {
+    if (phrase !== undefined && !(isFactual && phrase.valence !== 0 && Math.abs(phrase.valence) <= 2)) {
       findings.push({ at: i, valence: phrase.valence, isWord: false });
       taken.fill(1, i, phrase.end);
       i = phrase.end;
@@ -167,6 +167,7 @@ function negationOf(tokens: readonly Token[], negatorAt: number, at: number, val
   const [negator = "", before = "", word = ""] = [negatorAt, at - 1, at].map((i) => tokens[i]?.text);
   // "couldn't be more disappointed", "never been so happy"
   if ((before === "more" && COMPARISON_NEGATORS.has(negator) && negator !== "no") || (before === "so" && negator === "never")) return NEGATED_COMPARISON;
+  if (word === "worse" && (negator === "couldn't" || negator === "can't")) return NEGATED_COMPARISON;
   if (value < 0) return ABSOLUTE.has(negator) ? ABSOLUTELY_NEGATED_BLAME : NEGATED_BLAME;
   return COMPARISON_NEGATORS.has(negator) && (word === "better" || word.endsWith("ier")) ? NEGATED_COMPARISON : NEGATED_PRAISE;
 }
@@ -220,9 +221,12 @@ function isConceded(tokens: readonly Token[], at: number): boolean {
 const RELEASE_NOTE =
   /^\s*(?:[-*] )?(?:(?:version|release|v)\.? ?\d{1,4}(?:\.\d{1,4}){0,3}\S{0,8},? (?:\w+ )?)?(?:add|adds|added|fix|fixes|fixed|remove|removes|removed|update|updates|updated|bump|bumps|improve|improves|improved|deprecate|deprecates|deprecated|refactor|refactored|rename|renamed|drop|drops|dropped|support|supports|allow|allows|introduce|introduces|introduced|resolve|resolves|resolved|change|changes|changed|handle|handles|revert|reverts|reverted)\b/i;
 
+/** A line of a log starts with a date or a level. */
+const LOG_LINE = /^\s*\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)(?![\p{L}\p{N}!])|(?:[A-Z]\w{0,60})?Error: )/u;
+
 /** Nouns that show a technical sentence. */
 const TECHNICAL_CONTEXT =
-  /(?<![\w'])(?:function|method|parameter|argument|returns|return (?:code|type|value)|requests?|responses?|status(?: code)?|endpoint|null|config(?:uration)?|mutex|thread|process|queue|socket|server|client|database|table|schema|key|token|cache|worker|heartbeat|chapter|documentation|documented|section|default|timeout|retry|handling|exception|compiler|button|field|file name|api|http|json|parser|memory|kernel|log|login|cookies?|settings|dialog|password)(?![\w'])/i;
+  /(?<![\w'])(?:function|method|parameter|argument|returns|return (?:code|type|value)|requests?|responses?|status(?: code)?|endpoint|null|config(?:uration)?|mutex|thread|process|queue|socket|server|client|database|table|schema|key|token|cache|worker|heartbeat|chapter|documentation|documented|section|default|timeout|retry|handling|exception|compiler|button|field|file name|api|http|json|parser|memory|kernel|log|login|cookies?|settings|dialog|password|test suite|unit tests?)(?![\w'])/i;
 
 /** Words and marks of a personal or emphatic sentence, in which technical words do have a valence. */
 const PERSONAL = /(?<![\w'])(?:I|I'm|I've|my|me|we|our|us|mine|always|again|ever|never)(?![\w'])|!/iu;
@@ -233,7 +237,7 @@ const TECHNICAL_WORDS =
 
 /** True for a line of a change log and for technical prose, in which words such as `error` and `fix` are neutral. */
 function isFactualForm(sentence: string): boolean {
-  return RELEASE_NOTE.test(sentence) || (TECHNICAL_CONTEXT.test(sentence) && !PERSONAL.test(sentence));
+  return RELEASE_NOTE.test(sentence) || LOG_LINE.test(sentence) || (TECHNICAL_CONTEXT.test(sentence) && !PERSONAL.test(sentence));
 }
 
 /** True if `word`, in lower case, is neutral in a sentence of factual form. */

@@ -92,6 +92,7 @@ const JOINED: ReadonlyMap<string, string> = new Map([
   ["anything but", "anything-but"],
   ["far from", "far-from"],
   ["no one", "nobody"],
+  ["not once", "never"],
   ["fail to", "failed-to"],
   ["failed to", "failed-to"],
   ["fails to", "failed-to"],

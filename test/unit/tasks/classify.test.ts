@@ -95,6 +95,16 @@ describe("classify", () => {
     ["It keeps asking me for my password.", "negative"],
     ["Breakfast is served on the ground floor.", "neutral"],
     ["ok see you at the station", "neutral"],
+    ["Could you please send me the invoice? Thanks, Anna", "neutral"],
+    ["Thanks, that fixed it!", "positive"],
+    ["Please, for the love of God, fix the login.", "neutral"],
+    ["Error: the file is missing", "neutral"],
+    ["Could not be worse.", "negative"],
+    ["Not once has it failed me.", "positive"],
+    ["Wouldn't trade it for anything.", "positive"],
+    ["How is this acceptable?", "negative"],
+    ["no no no no!", "negative"],
+    ["Los Angeles traffic is horrible.", "negative"],
     ["Delivery takes two to four days.", "neutral"],
   ])("%s → %s", (text, sentiment) => {
     expect(classify(text).sentiment).toBe(sentiment);
