@@ -201,9 +201,9 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ["amp", "&"],
 ]);
 
-// A brace, then a comment, or a name (quoted or not) with a colon. `{ return x; }` is code and `{name}` is a template.
+// A brace, then a comment, or a name (quoted or not, or a number as in Python) with a colon. `{ return x; }` is code and `{name}` is a template.
 const OBJECT_HEAD =
-  /^\{\s*(?:\/\/|\/\*|#|<!--|[ub]?["'“‘„«][^"'”’“»\n]{0,100}["'”’“»]\s*[:：=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
+  /^\{\s*(?:\/\/|\/\*|#|<!--|[ub]?["'“‘„«][^"'”’“»\n]{0,100}["'”’“»]\s*[:：=]|[\p{L}_$][\p{L}\p{N}_$-]{0,60}\s*(?::(?!:)|=[>\s])|[\p{L}_$][\p{L}\p{N}_$-]{0,60}"\s*:|-?\d{1,18}:\s|"[^"\n]{1,100}[":]\s*(?:["{[]|-?\d|(?:true|false|null)\b))/u;
 
 /** True for an object, and for a list with objects or texts. `[1]` and `[2, 3]` in prose are citations, not data. */
 function isData(value: unknown, isWhole: boolean): boolean {

@@ -45,8 +45,8 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
 // White space and comments. Comments have a maximum length: a quote looks past them, and a text can have a quote before each.
 const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
-const KEY_AHEAD = /\s*(?:[bu]?["'“‘„«]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
-const VALUE_AHEAD = /\s*(?:[bu]?["'“‘„«{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
+const KEY_AHEAD = /[\s,]*(?:[bu]?["'“‘„«]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
+const VALUE_AHEAD = /[\s,]*(?:[bu]?["'“‘„«{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
 // Three patterns for a name with one fault: its opening quote, its closing quote or its colon is missing. The text around the
 // name must confirm the fault, within a bounded distance.
 const UNOPENED_KEY = /([\p{L}\p{N}_$@-][\p{L}\p{N}_$@./ -]{0,119})"\s{0,40}(?=[:：])/uy;
@@ -62,7 +62,7 @@ const NAMED_LIST_AHEAD = /\[\s{0,40}(?:"[^"\n]{0,100}"|'[^'\n]{0,100}')\s{0,40}=
 const CALL = /(?:new\s+)?[\p{L}_$][\p{L}\p{N}_$.]{0,60}\(/uy;
 const BARE_VALUE = /[^,，;{}[\]()"“\n]{1,2000}/uy;
 // A number as people write it: `1,299.00`, `$1,299`, `12,50 €`, `1'299.00`. In an object no other number can follow a comma, unless it is a name.
-const WRITTEN_NUMBER = /(?:\p{Sc}\s?)?[+-]?\d{1,20}(?:[.,'’ \u00a0\u202f]\d{1,20}){1,8}(?:\s?(?:\p{Sc}|%|[A-Z]{3}))?(?=\s*(?:[,}]|\n|$))/uy;
+const WRITTEN_NUMBER = /(?:\p{Sc}\s?)?[+-]?\d{1,20}(?:[.,'’ \u00a0\u202f]\d{1,20}){1,8}(?:\s?(?:\p{Sc}|%|\p{L}{1,12}(?: \p{L}{1,12})?))?(?=\s*(?:[,}]|\n|$))/uy;
 // A Python set: the first member has no colon.
 const SET_AHEAD = /\{\s{0,40}(?:"[^"\n]{0,100}"|'[^'\n]{0,100}'|-?\d[\d.]{0,30})\s{0,40}[,}]/y;
 // A comment after a value without quotes. `http://` is not a comment.

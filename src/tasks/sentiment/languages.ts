@@ -105,7 +105,7 @@ const LANGUAGES: readonly Language[] = [
     expected: set("funciona funcionan llega llegado llegó recibido responde responden contesta contestan carga"),
     stems: stems(
       "excelente maravillos fantástic perfect increíble magnífic espectacular estupend encant genial delicios extraordinari fabulos impecable insuperable fenomenal",
-      "buen bueno buena buenos buenas bien mejor bonit amable simpátic agradable recomend recomiend content satisfech limpi rápid rápido cómod fácil feliz gracias gusta gustó divertid útil hermos lind práctic atent eficient ric rico rica éxito disfrut alegr orgullos precios acogedor ganó fiable fresco",
+      "buen bueno buena buenos buenas bien mejor bonit amable simpátic agradable recomend recomiend content satisfech limpi rápid rápido cómod fácil feliz gracias gusta gustó divertid útil hermos lind práctic atent eficient ric rico rica riquísim buenísim éxito disfrut alegr orgullos precios acogedor ganó fiable fresco",
       "mal malo mala malos malas peor lent caro caros cara caras suci ruidos frí problema rot roto rota defectuos decepcion aburrid triste difícil lástima tard retras falla fallo error enfad molest incómod queja perd perdí pérdida desagradable grosser inútil complicad dañad enferm miedo olvid maleducad pésim falta",
       "horrible terrible asqueros espantos fatal basura estafa vergüenza odio odi nefast desastr insoportable inaceptable ladron asco timo nunca-más",
     ),

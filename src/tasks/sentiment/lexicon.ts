@@ -45,7 +45,7 @@ const POSITIVE: Readonly<Record<Grade, string>> = {
     relief relieved remarkable remarkably rescued resilient resounding resourceful respectful responsive rewarding rich robust rockin rocks rofl
     romantic safe safely satisfaction satisfied satisfy satisfying satisifed savvy scenic seamless seamlessly sexy sharper sincere skilful sleek smart
     smarter smartest smile smooth smoothest smoothly snappy soothe soothing soulful spacious sparkle sparkling speedy spirited splendidly stimulating
-    stirring stoked striking sturdy stylish success successful successfully succulent superior supportive supremely surprise sweet sweetest sweetheart
+    stirring stoked striking sturdy stylish success successful successfully succulent superior survive supportive supremely surprise sweet sweetest sweetheart
     swift swiftly sympathetic talented tasteful tastefully tastier tastiest tasty tender thank thankful thankfully thanks thanx thoughtful
     thoughtfully thoughtfulness thriving thx tidy timeless tranquil transparent treat tremendous tremendously trustworthy unbeaten unexpected
     unpretentious unrivaled unrivalled upbeat uplifting useful user-friendly valuable versatile vibrant victory vivacious vivid warmhearted warmly

@@ -98,6 +98,7 @@ export const PRAISE: PhraseList = [
     gets|keeps ?on|getting better
     wouldn't trade ~ for anything|world
     made|makes it|everything|things|life ?so ?much better|easier|simpler
+    don't|can't understand|see|get|know how|why anyone|anybody|people could|would|can ?ever dislike|hate|complain
     beats every|all|any|everything|anything|most
     slept|sleep|sleeps like a baby
     profit|profits|sales|revenue|revenues|earnings|exports|wages|shares|stocks ?has|have ?sharply rose|rise|rises|risen|jumped|climbed|surged|soared|grew|doubled
@@ -231,6 +232,7 @@ export const PRAISE: PhraseList = [
   [
     1,
     `not|isn't|wasn't|doesn't ?too|so|all expensive|heavy|loud|slow|long|difficult|complicated|hard
+    not|isn't|wasn't|aren't|weren't|never too big|small|hot|cold|short|salty|sweet|spicy|dark|bright|late|tight|loose|thin|thick|dry|weak|soft|noisy|crowded|far
     at ease
     kept ~ dry|warm|cool|fresh|safe
     held|holds|holding up|together|well

@@ -18,6 +18,7 @@ describe("JSON", () => {
     ["numbers that JSON cannot write", '{"a":1e999,"b":-0}', [{ a: null, b: 0 }]],
     ["JSON escaped for a string, line breaks included", String.raw`{\n  \"a\": 1,\n  \"b\": \"x\"\n}`, [{ a: 1, b: "x" }]],
     ["a line of JSON Lines without its last brace", '{"id":1}\n{"id":2,"t":"x"\n{"id":3}', [{ id: 1 }, { id: 2, t: "x" }, { id: 3 }]],
+    ["names that are numbers", "{1: 'x', 2: {3: 'y'}}", [{ 1: "x", 2: { 3: "y" } }]],
     ["a list of Python tuples", "[('a', 1), ('b', 2)]", [{ value: ["a", 1] }, { value: ["b", 2] }]],
     ["a price with a thousands separator", 'The lamp: {"price": 1,299.00}', [{ price: 1299 }]],
     ["a lone surrogate by escape", '{"a\\ud800":"\\udfff"}', [{ "a\ufffd": "\ufffd" }]],

@@ -5,6 +5,7 @@ import { parseLeniently } from "../../../src/tasks/extract/lenient-json.ts";
 describe("parseLeniently", () => {
   test.each<[string, string, unknown]>([
     ["trailing and doubled commas", "[1,,2,]", [1, 2]],
+    ["doubled commas after a string", '{"a": "x",, , "b": "y"}', { a: "x", b: "y" }],
     ["missing commas between lines", '{"a": 1\n"b": "x"\n"c": true}', { a: 1, b: "x", c: true }],
     ["Python", "{'a': None, 'b': (1, True)}", { a: null, b: [1, true] }],
     ["an apostrophe within single quotes", "{'a': 'it's ours', 'b': 1}", { a: "it's ours", b: 1 }],
@@ -28,7 +29,7 @@ describe("parseLeniently", () => {
       `{"a": 12,50, "b": 1.299,00, "c": 0,299, "d": 1 299,00, "e": 1'299.00}`,
       { a: 12.5, b: 1299, c: 0.299, d: 1299, e: 1299 },
     ],
-    ["amounts stay as written", '{"a": $1,299.00, "b": 12,50 €, "c": €5, "d": 1,299.00 USD}', { a: "$1,299.00", b: "12,50 €", c: "€5", d: "1,299.00 USD" }],
+    ["amounts stay as written", '{"a": $1,299.00, "b": 12,50 €, "c": €5, "d": 1,200 sq ft}', { a: "$1,299.00", b: "12,50 €", c: "€5", d: "1,200 sq ft" }],
     ["a comma before a name that is a number", '{a: 1,200: "x", b: [1,200]}', { a: 1, 200: "x", b: [1, 200] }],
     ["a number with commas that is cut off", '{"a": 1,299.0', { a: 1299 }],
     ["Python sets", "{'a': {1, 2}, 'b': {'x'}}", { a: [1, 2], b: ["x"] }],
