@@ -50,6 +50,7 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
     port: ports[instance],
     stateDir: join(stateDir, instance),
     settings: settings[instance],
+    guardsFrames: true,
     onStarting: () => session.say(instance, "starting the coordinator"),
     onLine: (line) => session.say(instance, line),
   });

@@ -11,6 +11,8 @@ export type Refusal = { code: number; reason: string };
 
 const CONTINUATION = 0;
 const FIRST_CONTROL = 8;
+/** The opcode of a close frame. */
+export const CLOSE_FRAME = 8;
 const LAST_DATA = 2;
 const LAST_CONTROL = 10;
 const CONTROL_BYTES = 125;
@@ -138,6 +140,11 @@ export class FrameGuard {
   /** Whether a message or a frame was begun too long ago. */
   isLate(now: number): boolean {
     return this.#begunAt !== null && now - this.#begunAt > MESSAGE_MS;
+  }
+
+  /** Whether a message was begun, ever. Pings, pongs and close frames are none. */
+  get hasMessage(): boolean {
+    return this.#parts > 0;
   }
 
   /** Gives back what the socket has of its client's share. */

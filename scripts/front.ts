@@ -2,7 +2,7 @@
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
+import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import { type Client, type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
 import { RequestReader } from "./front-requests.ts";
 
@@ -118,6 +118,8 @@ class Passage {
   #buffered: Buffer = NOTHING;
   #guard: FrameGuard | null = null;
   readonly #answers = new FrameReader();
+  /** Whether workerd has begun its close frame. */
+  #isClosing = false;
   #stalledSince: number | null = null;
   #heardAt = 0;
   #isRefused = false;
@@ -220,10 +222,22 @@ class Passage {
   fromWorkerd(chunk: Buffer): boolean {
     if (this.#isRefused) return true;
     if (this.#guard === null) this.#answer(chunk);
-    else this.#answers.read(chunk, () => null);
-    if (this.#isRefused || this.#client.destroyed || this.#client.write(chunk)) return true;
-    this.#stall();
-    return false;
+    else this.#readAnswers(chunk);
+    if (this.#isRefused || this.#client.destroyed) return true;
+    const isTaken = this.#client.write(chunk);
+    if (this.#isClosing && this.#answers.isAtBorder && this.#guard?.hasMessage === false) this.#finish();
+    else if (!isTaken) {
+      this.#stall();
+      return false;
+    }
+    return true;
+  }
+
+  #readAnswers(chunk: Buffer): void {
+    this.#answers.read(chunk, ({ opcode }) => {
+      if (opcode === CLOSE_FRAME) this.#isClosing = true;
+      return null;
+    });
   }
 
   #stall(): void {
@@ -271,7 +285,7 @@ class Passage {
       this.#owner = named;
     }
     this.#guard = new FrameGuard(messages, this.#owner?.frames ?? null, this.#heardAt);
-    this.#answers.read(first, () => null);
+    this.#readAnswers(first);
     this.#tail = NOTHING;
     this.#release();
   }
@@ -294,8 +308,22 @@ class Passage {
       this.#client.destroy();
       return;
     }
-    this.#client.end(closeFrame(refusal));
-    // What it still sends is read and thrown away, because a reset could overtake the close frame.
+    this.#hangUp(closeFrame(refusal));
+  }
+
+  /**
+   * workerd has closed the socket of a client that has never sent a message. Its answer to the close frame must not be the first thing that workerd reads: then workerd
+   * would keep both connections open for as long as the hub is in memory.
+   */
+  #finish(): void {
+    this.#isRefused = true;
+    this.#workerd.destroy();
+    this.#hangUp();
+  }
+
+  /** Ends the client's connection. What it still sends is read and thrown away, because a reset could overtake the close frame. */
+  #hangUp(last: Uint8Array = NOTHING): void {
+    this.#client.end(last);
     this.#client.resume();
     setTimeout(() => this.#client.destroy(), CLOSING_MS).unref();
   }

@@ -131,7 +131,7 @@ async function run(args: string[], mode: Mode): Promise<number> {
   const starting = startCoordinator({
     ...parsed.options,
     onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
-    ...(mode === "dev" ? { watches: true } : { serves: true }),
+    ...(mode === "dev" ? { watches: true, guardsFrames: true } : { serves: true }),
     onStarting: () => console.error(`starting ${instance}`),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);

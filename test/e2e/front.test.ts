@@ -235,6 +235,24 @@ describe("the address of a client", () => {
   });
 });
 
+describe("a socket whose client sends nothing", () => {
+  it("[WS2] is gone 10 s after it was opened, also while the hub is busy", async () => {
+    const coordinator = await startBundled({
+      ...{ instance: "evm", port: await freePort(), stateDir: temporaryFolder("silent"), serves: true, settings: { TESTNET_MODE: "true" } },
+    });
+    finallyDo(() => coordinator.stop());
+    const socket = new WebSocket(coordinator.socketUrl);
+    await once(socket, "message");
+    const since = performance.now();
+    const busy = setInterval(() => void get(`${coordinator.url}/v1/jobs/00000000-0000-4000-8000-000000000000`).catch(() => {}), 1_000);
+    finallyDo(() => clearInterval(busy));
+    const [code] = await once(socket, "close");
+    expect(code).toBe(4008);
+    // The client gives up waiting for the end of the connection after 30 s.
+    expect(performance.now() - since).toBeLessThan(20_000);
+  });
+});
+
 describe("without the front", () => {
   let coordinator: Coordinator;
 

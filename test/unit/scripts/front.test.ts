@@ -15,6 +15,9 @@ import { until } from "../../support/until.ts";
 
 const MASK = Buffer.alloc(4);
 const PING = Buffer.concat([Buffer.from([0x89, 0x80]), MASK]);
+const MESSAGE = Buffer.concat([Buffer.from([0x81, 0x81]), MASK, Buffer.from("x")]);
+/** The answer of a client to a close frame of 4008. */
+const CLOSED = Buffer.concat([Buffer.from([0x88, 0x82]), MASK, Buffer.from([0x0f, 0xa8])]);
 const BEGUN = Buffer.concat([Buffer.from([0x01, 0x81]), MASK, Buffer.from("x")]);
 const PIECE = Buffer.alloc(64 * 1024);
 const PIECES = 384;
@@ -28,7 +31,10 @@ const portOf = (server: { address(): AddressInfo | string | null }): number => {
   return address.port;
 };
 
-/** A front before a server that answers pings, answers `/page` with 24 MiB and `/wait` never, sends as much to a WebSocket that wants it, and counts its connections. */
+/**
+ * A front before a server that answers pings, answers `/page` with 24 MiB and `/wait` never, sends as much to a WebSocket that wants it, closes one that wants
+ * that, and counts its connections.
+ */
 async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STALLED) {
   const behind = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     if (request.url === "/page") pipeline(page(), response, () => {});
@@ -38,9 +44,13 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
   sockets.on("connection", (socket, request) => {
     socket.on("error", () => {});
     if (request.headers["x-wants"] === "page") pipeline(page(), createWebSocketStream(socket), () => {});
+    socket.on("message", () => socket.close(4008, "late"));
+    socket.on("close", (code) => codes.push(code));
+    if (request.headers["x-wants"] === "close") socket.close(4008, "late");
     // Its own pongs end a socket that sends many pings at once; workerd does not.
     socket.on("ping", () => socket.pong());
   });
+  const codes: number[] = [];
   const reached = new Set<Socket>();
   const faults: (string | undefined)[] = [];
   behind.on("connection", (socket: Socket) => {
@@ -80,6 +90,8 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
   });
   return {
     reached,
+    /** How the WebSockets of the server ended: 1006 for one whose client did not answer the close frame. */
+    codes,
     /** The errors of the connections that reached the server. */
     faults,
     dial: async (): Promise<Socket> => {
@@ -293,4 +305,30 @@ test("an empty setting is none for the front too, as for the coordinator: otherw
     messages: { ...messages, burst: 7 },
   });
   expect(() => given({ STAKE_SOURCE: "evm" })).toThrow("EVM_RPC_URL: is needed by STAKE_SOURCE=evm");
+});
+
+describe("a WebSocket that the server closes", () => {
+  const CLOSE = "\x88\x06\x0f\xa8late";
+
+  test("[WS2] ends at once if its client has never sent a message, and the client's answer does not reach the server", async () => {
+    const front = await start();
+    const { socket, got } = await open(front, "X-Wants: close\r\n");
+    socket.write(PING);
+    await until("a close frame", () => got().endsWith(CLOSE) || undefined);
+    socket.write(CLOSED);
+    await closed(socket);
+    await until("the end at the server", () => front.codes[0]);
+    expect(front.codes).toEqual([1006]);
+  });
+
+  test("gets the answer of a client that has sent one", async () => {
+    const front = await start();
+    const { socket, got } = await open(front);
+    socket.write(MESSAGE);
+    await until("a close frame", () => got().endsWith(CLOSE) || undefined);
+    socket.write(CLOSED);
+    await closed(socket);
+    await until("the end at the server", () => front.codes[0]);
+    expect(front.codes).toEqual([4008]);
+  });
 });
