@@ -121,7 +121,7 @@ describe("npm run dev", () => {
   });
 
   it("names the setting that only the coordinator can check", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", stateDir, "--var", "STAKE_SOURCE=evm");
+    const child = dev("evm", "--port", String(await freePort()), "--state", temporaryFolder("stakes"), "--var", "STAKE_SOURCE=evm");
     expect(await child.exited).toBe(1);
     expect(child.lines.at(-1)).toMatch(/^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: /);
     // Once, however often it is asked before it is given up.
