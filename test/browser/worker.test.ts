@@ -332,8 +332,29 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await tab.shows("Cannot work here");
       expect(await held()).toBe(0);
       await online(0);
+      await tab.page.getByLabel("Pairing code").fill("A1B2C3");
+      await tab.press("Pair");
+      await tab.says("#pair-result", "No answer");
       await tab.press("Reload");
       await tab.shows("Ready");
+    });
+
+    it("a tab that loses its place while it pairs can pair again when it is the worker again", async () => {
+      const first = await started();
+      const second = await open();
+      await second.says("#other-title", "Another tab is this worker");
+      network.swallow();
+      await first.page.getByLabel("Pairing code").fill("A1B2C3");
+      await first.press("Pair");
+      await first.says("#pair-result", "Asking the coordinator.");
+      await second.press("Take over here");
+      await first.says("#other-title", "Another tab has taken over");
+      network.mend();
+      await second.page.close();
+      await first.says("#pair-result", "No answer");
+      await first.shows("Ready");
+      await first.press("Pair");
+      await first.says("#pair-result", "There is no such code");
     });
 
     it("[JB9] a crash of the thread that runs the tasks is not one of the worker", async () => {

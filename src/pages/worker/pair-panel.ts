@@ -78,6 +78,11 @@ export class PairPanel {
     this.#code.focus();
   }
 
+  /** The engine that was to claim the code is gone, so nobody will answer. */
+  interrupted(): void {
+    if (this.#sent !== null) this.fail("No answer. Look whether the code is in the list; if it is not, reload the page and try again.");
+  }
+
   #say(text: string, tone: "good" | "bad" | null): void {
     showMessage(this.#result, text, tone);
     this.#code.setAttribute("aria-invalid", String(tone === "bad"));

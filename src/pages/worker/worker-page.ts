@@ -32,7 +32,7 @@ export class WorkerPage {
   readonly #state = new StatePanel((act) => this.#act(act));
   readonly #events = new EventsPanel();
   readonly #identityPanel = new IdentityPanel(isSecureContext);
-  readonly #pair = new PairPanel((code) => this.#engine?.send({ type: "pair", code }));
+  readonly #pair = new PairPanel((code) => this.#claim(code));
   readonly #history = new HistoryPanel({ onExport: () => this.#export(), onClear: () => this.#engine?.send({ type: "clear_history" }) });
   readonly #storagePanel = new StoragePanel(() => this.#storeAgain());
   readonly #screen: ScreenLock;
@@ -91,6 +91,7 @@ export class WorkerPage {
     this.#storageIs("kept");
     void this.#screen.want(false);
     this.#showWorker(false);
+    this.#pair.interrupted();
   }
 
   /** Shows either the worker or that it is in another tab. */
@@ -163,11 +164,17 @@ export class WorkerPage {
         this.#engine?.close();
         this.#engine = null;
         void this.#screen.want(false);
+        this.#pair.interrupted();
         this.#identity = null;
         return this.#state.broken(message.message);
       default:
         return message satisfies never;
     }
+  }
+
+  #claim(code: string): void {
+    if (this.#engine === null) this.#pair.interrupted();
+    else this.#engine.send({ type: "pair", code });
   }
 
   #act(act: View["button"]["act"]): void {
