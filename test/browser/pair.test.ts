@@ -175,7 +175,11 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await context.setOffline(true);
     await tab.press("Make a code");
     await tab.says("#code-result", "No answer from the coordinator");
+    await tab.press("Refresh");
+    await tab.says("#no-workers", "No answer from the coordinator");
     await context.setOffline(false);
+    // Of itself, as the network is back.
+    await tab.says("#no-workers", "None yet");
     await tab.press("Make a code");
     await tab.says("#code-result", "Waiting for a worker.");
   });

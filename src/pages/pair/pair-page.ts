@@ -21,6 +21,8 @@ export class PairPage {
   #open: OpenCode | null = null;
   #waiting: AbortController | null = null;
   #askedAt = 0;
+  /** The list of workers could not be loaded. */
+  #lacksList = false;
 
   /** `store` keeps the user between visits. `session` keeps the open code as long as the tab is open. */
   constructor(options: { origin: string; store: Store; session: Store }) {
@@ -42,6 +44,7 @@ export class PairPage {
   /** The page is visible again, or the network is back. */
   returned(): void {
     if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
+    if (this.#lacksList) void this.#list();
   }
 
   /** Uses this user from now on. Returns what is wrong with it, or null. */
@@ -107,9 +110,13 @@ export class PairPage {
     this.#workersPanel.asking();
     try {
       const list = await router.trust.list();
-      if (router === this.#router) this.#workersPanel.show(list);
+      if (router !== this.#router) return;
+      this.#lacksList = false;
+      this.#workersPanel.show(list);
     } catch (error) {
-      if (router === this.#router) this.#workersPanel.failed(errorText(error));
+      if (router !== this.#router) return;
+      this.#lacksList = true;
+      this.#workersPanel.failed(errorText(error));
     }
   }
 
