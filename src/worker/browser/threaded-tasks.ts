@@ -1,3 +1,4 @@
+// The tasks of a browser worker in a thread of its own, which the engine starts and ends. On a job's way: the run of a TASK.
 import type { TaskAnswer } from "../../tasks/index.ts";
 
 /**
