@@ -149,6 +149,29 @@ export async function withClient<T>(args: SeekerOptions, task: (client: ComputeR
   }
 }
 
+/** As {@link withClient}, for a command that prints nothing before the answer. */
+export async function ask<T>(args: SeekerOptions, task: (client: ComputeRouter) => Promise<T>): Promise<T> {
+  return await withClient(args, (client) => shown(args, task(client)));
+}
+
+/** A coordinator that does not answer is asked for up to 45 s. So long a command must not be silent on a terminal. */
+const SILENT_MS = 2_000;
+
+/** Says on a terminal that the command waits for the coordinator, until the answer is there. */
+export async function shown<T>({ url }: Pick<SeekerOptions, "url">, answer: Promise<T>): Promise<T> {
+  let isShown = false;
+  const waiting = setTimeout(() => {
+    isShown = process.stderr.isTTY;
+    if (isShown) process.stderr.write(untrusted(`waiting for ${coordinatorUrls(url).base} …`));
+  }, SILENT_MS);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(waiting);
+    if (isShown) process.stderr.write("\r\u001B[K");
+  }
+}
+
 /** A command for a hint, with the options for the same coordinator and the same user. */
 export function sameUser(words: string, args: SeekerOptions): string {
   const user = args.user === undefined ? "" : ` --user ${shellWord(args.user)}`;

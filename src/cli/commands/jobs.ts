@@ -8,7 +8,7 @@ import { ownCommand } from "../../worker/node/command-name.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";
-import { MODEL_ARG, POLICY_ARG, readCount, readPolicy, readRunOptions, RUN_ARGS, sameUser, SEEKER_ARGS, withClient } from "../seeker.ts";
+import { ask, MODEL_ARG, POLICY_ARG, readCount, readPolicy, readRunOptions, RUN_ARGS, sameUser, SEEKER_ARGS, withClient } from "../seeker.ts";
 import { cancellationText, printFacts, printStream, runJob, waitFor } from "../waiting.ts";
 
 /** `compute-router quote`. */
@@ -33,7 +33,7 @@ export const quote = command({
     const wanted = (type.data === undefined ? all : [type.data]).flatMap((jobType) => policies.map((tier) => ({ jobType, tier })));
     // A quote has no user.
     const anybody = { url: args.url, user: "quote" };
-    const quotes = await withClient(anybody, (client) =>
+    const quotes = await ask(anybody, (client) =>
       Promise.all(
         wanted.map(async ({ jobType, tier }) => ({ job_type: jobType, ...(await client.quote(jobType, tier, model === undefined ? {} : { model })) })),
       ),
@@ -53,7 +53,7 @@ export const models = command({
   args: { url: SEEKER_ARGS.url, json: SEEKER_ARGS.json },
   run: async (args) => {
     // The list has no user.
-    const list = await withClient({ url: args.url, user: "models" }, (client) => client.models());
+    const list = await ask({ url: args.url, user: "models" }, (client) => client.models());
     if (args.json === true) return printJson(list);
     const width = Math.max(0, ...list.data.map(({ id }) => id.length));
     for (const { id, workers } of list.data) print(untrusted(`${id.padEnd(width)}  ${inWorkers(workers)}`));
@@ -131,7 +131,7 @@ export const job = command({
     const wait = readCount("wait", args.wait, 0, 25);
     if (!isUuid(args.id)) throw new CliError(EXIT.usage, `ID must be a UUID, got ${inWords(args.id)}; see: ${ownCommand("job --help")}`);
     const anybody = { url: args.url, user: "job" };
-    const found = await withClient(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
+    const found = await ask(anybody, (client) => client.get(args.id, wait === undefined ? {} : { wait }));
     if (args.json === true) return printJson(found);
     print(lines(found).map(untrusted).join("\n"));
     const { result } = found;
@@ -173,7 +173,7 @@ export const cancel = command({
     const token = args["cancel-token"];
     // A cancel has no user.
     const anybody = { url: args.url, user: "cancel", "config-dir": args["config-dir"] };
-    const cancellation = await withClient(anybody, (client) => client.cancel(args.id, token === undefined ? {} : { cancelToken: token }));
+    const cancellation = await ask(anybody, (client) => client.cancel(args.id, token === undefined ? {} : { cancelToken: token }));
     const { job, cancelled, charged, credit } = cancellation;
     if (args.json === true) return printJson({ cancelled, charged, credit, job });
     print(cancellationText(cancellation));
@@ -192,7 +192,7 @@ export const jobs = command({
   run: async (args) => {
     const limit = readCount("limit", args.limit, 1, 100);
     const { before } = args;
-    const page = await withClient(args, (client) => client.jobs({ ...(limit !== undefined && { limit }), ...(before !== undefined && { before }) }));
+    const page = await ask(args, (client) => client.jobs({ ...(limit !== undefined && { limit }), ...(before !== undefined && { before }) }));
     if (args.json === true) return printJson(page);
     for (const { id, job_type, status, created_at } of page.jobs) print(untrusted([id, job_type.padEnd(9), status.padEnd(9), created_at].join("  ")));
     if (page.jobs.length === 0) print(page.source === "router" ? "no jobs" : "no jobs of this machine", process.stderr);

@@ -13,7 +13,7 @@ import { readKeyFile } from "../../worker/node/key-file.ts";
 import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
-import { coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, urlHint, userIdFile, withClient } from "../seeker.ts";
+import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";
 import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */
@@ -59,7 +59,7 @@ export function pairedText(paired: string, publicKey: string): string {
 }
 
 function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: string): Promise<{ paired_at: string }> {
-  return withClient({ url, user: "claim" }, async (client) => {
+  return ask({ url, user: "claim" }, async (client) => {
     // The network is signed too: the same code may exist on the other instance [TR4].
     const { network } = await client.health();
     const signature = signText(pairText({ network, code, pubkey: publicKey }), secret);
@@ -81,7 +81,7 @@ const pairCreate = command({
     const { isTTY, columns, rows } = process.stdout;
     const waits = args.wait ?? (isTTY && !json);
     await withClient(args, async (client) => {
-      const offer = await client.trust.create();
+      const offer = await shown(args, client.trust.create());
       const { pairing_code, expires_at, workerUrl } = offer;
       const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
       if (json) printJson({ pairing_code, expires_at, worker_url: workerUrl });
@@ -163,7 +163,7 @@ const list = command({
   description: "List your paired workers: their keys in words, as their owners see them, and the time of the pairing",
   args: SEEKER_ARGS,
   run: async (args) => {
-    const { providers } = await withClient(args, (client) => client.trust.list());
+    const { providers } = await ask(args, (client) => client.trust.list());
     if (args.json === true) return printJson(providers.map((provider) => ({ ...provider, fingerprint: fingerprintOf(provider.provider_pubkey) })));
     if (providers.length === 0) return print(`no paired workers; to pair one: ${untrusted(sameUser("pair create", args))}`);
     for (const { provider_pubkey, paired_at } of providers)

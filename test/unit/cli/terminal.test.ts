@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
+import { RouterServer } from "../sdk/support/router-server.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { SlowLlm } from "../worker/support/slow-llm.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -101,6 +102,19 @@ describe.runIf(hasScript)("on a terminal", () => {
     expect(await exited).toBe(0);
     expect(said()).toContain("waiting for wrangler");
     expect(screen().text).toBe("no stakes: every worker is Open");
+  });
+
+  it("a command says that it waits for a coordinator that is slow, and the line disappears", async () => {
+    const router = await RouterServer.start();
+    let answers = () => {};
+    router.fail("GET /v1/models", (response, _request, proceed) => {
+      answers = () => void proceed(response);
+    });
+    const { says, screen, exited } = terminal(["models", "--url", router.url]);
+    await says(`waiting for ${router.url} …`);
+    answers();
+    expect(await exited).toBe(0);
+    expect(screen().text).toBe("Tiny:1b  2 workers");
   });
 
   it("[WS11] worker start draws its status in place; Ctrl-C lets it leave in order", async () => {
