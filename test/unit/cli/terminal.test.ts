@@ -108,7 +108,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     const router = await RouterServer.start();
     let answers = () => {};
     router.fail("GET /v1/models", (response, _request, proceed) => {
-      answers = () => void proceed(response);
+      answers = () => proceed(response);
     });
     const { says, screen, exited } = terminal(["models", "--url", router.url]);
     await says(`waiting for ${router.url} …`);
