@@ -46,7 +46,7 @@ export function buildPages(): Page[] {
   const worker = workerPages();
   const icon = worker.find(({ path }) => path === "worker/icon.svg");
   if (icon === undefined) throw new Error("there is no icon");
-  const pages = [...worker, ...plainPage("pair", icon), ...homePages(icon), ...docsPages(icon)];
+  const pages = [...worker, ...plainPage("pair", icon), ...plainPage("home", icon), ...docsPages(icon)];
   write(pages);
   writeStamp(pages, began);
   return pages;
@@ -97,12 +97,6 @@ function workerPages(): Page[] {
 function plainPage(name: string, icon: Page): Page[] {
   const { page, style } = scriptAndStyle(name);
   return [filled(name, { icon, style, page }), page, style];
-}
-
-/** The start page, and the page of an unknown path in the same style. */
-function homePages(icon: Page): Page[] {
-  const { page, style } = scriptAndStyle("home");
-  return [filled("home", { icon, style, page }), filled("home", { icon, style }, "not-found.html"), page, style];
 }
 
 /** The page at /docs, made from the OpenAPI document that the coordinator serves. */
@@ -166,11 +160,11 @@ function url({ path }: Page): string {
   return `/${path}`;
 }
 
-/** A page of a folder. `{{head}}` stands for the head that all pages share. */
-function filled(name: string, files: Record<string, Page>, file = "index.html"): Page {
-  const template = readSource(join(SOURCES, name, file)).toString();
+/** The page of a folder. `{{head}}` stands for the head that all pages share. */
+function filled(name: string, files: Record<string, Page>): Page {
+  const template = readSource(join(SOURCES, name, "index.html")).toString();
   const text = filledIn(template.replace("{{head}}", sharedHead().replaceAll("\n", "\n    ")), files);
-  return { path: `${name}/${file}`, content: Buffer.from(text) };
+  return { path: `${name}/index.html`, content: Buffer.from(text) };
 }
 
 /** The `<head>` elements that all pages share. */

@@ -90,20 +90,6 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
     expect(await tab.text("#trouble")).toBe("");
   });
 
-  it("[API1] a path that does not exist is a page: its links lead on, axe finds nothing wrong, and nothing is wider than a narrow phone", async () => {
-    const opened = await newProfile(browser, PHONE);
-    onTestFinished(() => opened.close());
-    const page = await openPage(opened, `${free.url}/docs/quickstart`);
-    expect(await findingsInBoth(page)).toEqual([]);
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 740 });
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
-    }
-    expect(await tabOrder(page)).toEqual(["Skip to content", "Start page", "API"]);
-    await page.getByRole("link", { name: "Start page" }).click();
-    await new Tab(page).says("#main", "Your first job");
-  });
-
   it("shows its command without JavaScript", async () => {
     const tab = await open(free, { javaScriptEnabled: false });
     expect(await tab.page.locator("#command").innerText()).toContain(`curl -s ${free.url}/v1/jobs/commit/cheap`);

@@ -119,9 +119,6 @@ function pageResponses(missing = "This instance was deployed without pages.", ..
 
 /** The files of a page: scripts, styles, icons. */
 function pageFile(id: string, description: string, example: string): Operation {
-  const missing = json("There is no such file. A request whose `Accept` names `text/html` gets a page that says so.", "Error", {
-    unknown: { error: "not_found" },
-  });
   return {
     operationId: `get${id}File`,
     tags: ["Service"],
@@ -131,7 +128,7 @@ function pageFile(id: string, description: string, example: string): Operation {
     responses: {
       "200": { description: "The file.", headers: headers(), content: { "*/*": { schema: { type: "string" } } } },
       "304": { description: "The file still matches `If-None-Match`.", headers: headers() },
-      "404": { ...missing, content: { ...missing.content, "text/html": { schema: { type: "string" } } } },
+      "404": json("There is no such file.", "Error", { unknown: { error: "not_found" } }),
       "500": shared("Internal"),
     },
   };

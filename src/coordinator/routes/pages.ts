@@ -58,18 +58,6 @@ export async function home(c: AppContext): Promise<Response> {
   return new Response(bytes, { headers: { ...headers, "Content-Type": "text/html; charset=utf-8" } });
 }
 
-/**
- * Answers a path that does not exist: a browser gets a page with links, every other client the JSON of `not_found` [API1]. With an upgrade header it is a
- * worker socket [WS1].
- */
-export async function unknownPath(c: AppContext): Promise<Response> {
-  if (isUpgrade(c) || !["GET", "HEAD"].includes(c.req.method) || !acceptsHtml(c.req.header("Accept"))) return await connect(c);
-  const page = await c.env.PAGES?.fetch("http://pages/home/not-found.html");
-  if (page?.status !== 200) return refuse(c, "not_found");
-  const headers = { ...pageHeaders(c, "not-found.html"), "Cache-Control": "no-store", Vary: "Accept", "Content-Type": "text/html; charset=utf-8" };
-  return new Response(page.body, { status: 404, headers });
-}
-
 /** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */
 export function addressOf(c: AppContext): { host: string; origin: string; socket: string } | null {
   const url = new URL(c.req.url);
@@ -98,12 +86,12 @@ function acceptsHtml(accept = ""): boolean {
 }
 
 async function file(c: AppContext, page: PageName, name: string): Promise<Response> {
-  // Only `home` may serve the start page, which is a template, and only `unknownPath` the other one.
-  const isFile = /^[\w-]+(?:\.[\w-]+)+$/.test(name) && !(page === "home" && name.endsWith(".html"));
-  if (!isFile || c.env.PAGES === undefined) return await unknownPath(c);
+  // The start page is a template: only `home` may serve it.
+  const isFile = /^[\w-]+(?:\.[\w-]+)+$/.test(name) && !(page === "home" && name === "index.html");
+  if (!isFile || c.env.PAGES === undefined) return refuse(c, "not_found");
   const etag = c.req.header("If-None-Match");
   const asset = await c.env.PAGES.fetch(`http://pages/${page}/${name}`, { headers: etag === undefined ? {} : { "If-None-Match": etag } });
-  if (asset.status !== 200 && asset.status !== 304) return await unknownPath(c);
+  if (asset.status !== 200 && asset.status !== 304) return refuse(c, "not_found");
   // Copied, because the headers of a fetched response cannot be changed.
   const answer = new Response(asset.body, asset);
   for (const [header, value] of Object.entries(pageHeaders(c, name))) answer.headers.set(header, value);

@@ -133,10 +133,7 @@ describe("GET /", () => {
   });
 
   test.each(["/home", "/home/", "/home/index.html", "/home/sw.js", "/home/a/b"])("[API1] %s is 404: the page is at / and nowhere else", async (path) => {
-    expect(await refusal(await rest(path), 404)).toBe("not_found");
-    const response = await home({}, {}, path);
-    expect(response.status).toBe(404);
-    expect(await response.text()).not.toContain("Your first job");
+    expect(await refusal(await home({}, {}, path), 404)).toBe("not_found");
   });
 });
 
@@ -156,47 +153,5 @@ describe("GET /favicon.ico", () => {
     const file = await rest(icon);
     expect(file.status).toBe(200);
     await file.arrayBuffer();
-  });
-});
-
-describe("a path that does not exist", () => {
-  const PATHS = ["/quickstart", "/docs/", "/docs/quickstart.md", "/worker/none.js", "/v1/nothing"];
-
-  test.each(PATHS)("[API1] %s is a page with links for a browser, and 404", async (path) => {
-    const response = await home({}, {}, path);
-    expect(response.status).toBe(404);
-    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(response.headers.get("cache-control")).toBe("no-store");
-    expect(response.headers.get("vary")).toBe("Accept");
-    expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-    expect(response.headers.get("content-security-policy")).toBe((await rest("/worker")).headers.get("content-security-policy"));
-    const page = await response.text();
-    expect(page).not.toMatch(/<script|<style| style=| on\w+="|(?:src|href)="https?:|\[\[|\{\{/);
-    for (const [, link = ""] of page.matchAll(/(?:href|src)="(\/[^"#]*)/g)) expect((await home({}, {}, link)).status, link).toBe(200);
-    expect([...page.matchAll(/<a href="(\/[^"#]*)/g)].map(([, link]) => link)).toEqual(["/", "/docs"]);
-    const head = await rest(path, { method: "HEAD", headers: { accept: BROWSER } });
-    expect([head.status, head.headers.get("content-type"), await head.text()]).toEqual([404, "text/html; charset=utf-8", ""]);
-  });
-
-  test.each(PATHS)("[API1] %s is the same JSON as ever for every other client", async (path) => {
-    for (const accept of [undefined, "*/*", "application/json, text/plain, */*", "application/json, text/html;q=0"]) {
-      const response = await rest(path, { headers: accept === undefined ? {} : { accept } });
-      expect(response.headers.get("vary")).toBeNull();
-      expect([response.status, response.headers.get("content-type"), await response.text()]).toEqual([404, "application/json", '{"error":"not_found"}']);
-    }
-    for (const method of ["POST", "DELETE"]) {
-      const response = await rest(path, { method, headers: { accept: BROWSER } });
-      expect(response.headers.get("content-type")).toBe("application/json");
-      await response.arrayBuffer();
-    }
-  });
-
-  test("[API1] is JSON for a browser too where there are no pages, and the page has no address of its own", async () => {
-    expect(await refusal(await home({}, { PAGES: undefined }, "/quickstart"), 404)).toBe("not_found");
-    expect(await refusal(await rest("/home/not-found.html"), 404)).toBe("not_found");
-  });
-
-  test("[API1] a job that does not exist is JSON for a browser too", async () => {
-    expect(await refusal(await home({}, {}, "/v1/jobs/none"), 404)).toBe("Job not found");
   });
 });
