@@ -19,9 +19,6 @@ type Place = { config: string; state?: string | undefined; remote?: boolean | un
 export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, sql: string): T[] {
   if ((remote === true) === (state !== undefined))
     throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
-  // wrangler would create a database there, and nothing would be in doubt in it.
-  if (state !== undefined && !existsSync(state))
-    throw new CliError(EXIT.usage, `there is no folder ${state}; --state must be the state folder of the coordinator`);
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
   const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
   let run = execute();
@@ -46,6 +43,12 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
   const said = stripVTControlCharacters(run.stderr || run.stdout || run.error?.message || "");
   const reason = said.trim().split("\n").slice(0, 6).join("\n");
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
+}
+
+/** For commands that read what a coordinator has written: wrangler would create a database in a folder whose name is mistyped. @throws {CliError} */
+export function assertStateExists({ state }: Place): void {
+  if (state !== undefined && !existsSync(state))
+    throw new CliError(EXIT.usage, `there is no folder ${state}; --state must be the state folder of the coordinator`);
 }
 
 function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {

@@ -4,7 +4,7 @@ import { defineCommand } from "citty";
 import * as z from "zod";
 import { untrusted } from "../../worker/node/status-line.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
-import { PLACE_ARGS, quoted, runSql } from "../d1.ts";
+import { assertStateExists, PLACE_ARGS, quoted, runSql } from "../d1.ts";
 
 /** The phases as the table of payments names them: a copy, because the command line imports nothing of the coordinator. A test compares them. */
 const PHASES = ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] as const;
@@ -45,6 +45,7 @@ const list = command({
   description: "List the payments in doubt, oldest first",
   args: { ...PLACE_ARGS, phase: { type: "enum", options: [...PHASES], default: "unresolved", description: "Phase of the payments" }, json: JSON_ARG },
   run: (args) => {
+    assertStateExists(args);
     const phase = PHASES.find((known) => known === args.phase) ?? "unresolved";
     const rows = runSql(args, Row, `SELECT ${COLUMNS} FROM payments WHERE state = ${quoted(phase)} ORDER BY updated_at, key LIMIT ${MOST}`);
     for (const row of rows) {
@@ -141,6 +142,7 @@ const KEY = /^([-a-z0-9]{3,8}:[-_a-z0-9]{1,32}:0x[0-9a-f]{40}:0x[0-9a-f]{40}:0x[
 function find(place: Place, given: string): PaymentRow[] {
   const text = given.trim().toLowerCase();
   if (!UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
+  assertStateExists(place);
   const column = UUID.test(text) ? "job_id" : "key";
   return runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${column} = ${quoted(text)} ORDER BY updated_at, key`);
 }
