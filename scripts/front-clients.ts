@@ -1,5 +1,6 @@
 // What the front counts for each client: its connections, how fast it opens them, and the frames that its sockets share. Pure: front.ts moves the bytes.
 import { isIP } from "node:net";
+import { readSettings } from "../src/coordinator/config.ts";
 import { type Flow, networkOf, shareOwner, TokenBucket } from "../src/coordinator/rates.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { SECOND } from "../src/protocol/times.ts";
@@ -26,6 +27,12 @@ export type ClientOptions = {
   /** The frames that the hub reads of one socket. */
   messages: Flow;
 };
+
+/** Reads these options from the variables of a coordinator. @throws {SettingsError} */
+export function clientOptionsOf(variables: Record<string, string>): ClientOptions {
+  const { rateLimits, trustedIpHeader, rates } = readSettings(variables);
+  return { limitsClients: rateLimits, trustedIpHeader, messages: { perSecond: rates.messagesPerSecond, burst: rates.messageBurst } };
+}
 
 /** True for an address of this machine, which a proxy may have. */
 export function isOfThisMachine(address: string): boolean {

@@ -6,10 +6,8 @@ import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import * as z from "zod";
-import { readSettings } from "../src/coordinator/config.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
-import type { FrontOptions } from "./front.ts";
 
 /** What is used of a wrangler file. */
 const WranglerFile = z.object({
@@ -76,17 +74,9 @@ function localHost(host: string, port: number): Record<string, string> {
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
 }
 
-type Given = Pick<WorkerdOptions, "instance" | "settings">;
-
 /** The variables of a coordinator, as its program gets them. */
-function variables({ instance, settings }: Given): Record<string, string> {
+export function variables({ instance, settings }: Pick<WorkerdOptions, "instance" | "settings">): Record<string, string> {
   return { ...wranglerFile(instance).vars, ...devVars(), ...settings };
-}
-
-/** What the front has to know of the settings: whether clients are limited, who names them, and how many frames the hub reads. @throws {SettingsError} */
-export function frontLimits(options: Given): Pick<FrontOptions, "limitsClients" | "trustedIpHeader" | "messages"> {
-  const { rateLimits, trustedIpHeader, rates } = readSettings(variables(options));
-  return { limitsClients: rateLimits, trustedIpHeader, messages: { perSecond: rates.messagesPerSecond, burst: rates.messageBurst } };
 }
 
 /** The lines of Miniflare itself. */

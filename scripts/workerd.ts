@@ -11,7 +11,8 @@ import * as z from "zod";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, listenInFront } from "./front.ts";
-import { configuration, frontLimits, type Listen, V8_HEAP, wranglerFile } from "./workerd-config.ts";
+import { clientOptionsOf } from "./front-clients.ts";
+import { configuration, type Listen, V8_HEAP, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -48,7 +49,7 @@ async function main(): Promise<void> {
   if (isScarce)
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
   const { host, port } = asked;
-  const limits = asked.guardsFrames || isScarce ? frontLimits(asked) : null;
+  const limits = asked.guardsFrames || isScarce ? clientOptionsOf(variables(asked)) : null;
   // Nobody can guess its name, so nobody else can name a client.
   const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };

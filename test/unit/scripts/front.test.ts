@@ -5,10 +5,10 @@ import { type AddressInfo, connect, type Server, type Socket } from "node:net";
 import { pipeline, Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
-import { CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
+import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
 import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
-import { frontLimits } from "../../../scripts/workerd-config.ts";
+import { variables } from "../../../scripts/workerd-config.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { finallyDo } from "../../support/finally.ts";
 import { until } from "../../support/until.ts";
@@ -296,7 +296,7 @@ describe("bytes that are no frames", () => {
 });
 
 test("an empty setting is none for the front too, as for the coordinator: otherwise it would let no frame pass, and limit nobody", () => {
-  const given = (settings: Record<string, string>) => frontLimits({ instance: "evm", settings });
+  const given = (settings: Record<string, string>) => clientOptionsOf(variables({ instance: "evm", settings }));
   const names = ["TESTNET_MODE", "RATE_LIMITS", "TRUSTED_IP_HEADER", "MESSAGES_PER_SECOND", "MESSAGE_BURST"];
   const messages = { perSecond: RATES.messagesPerSecond, burst: RATES.messageBurst };
   expect(given(Object.fromEntries(names.map((name) => [name, ""])))).toEqual({ limitsClients: true, trustedIpHeader: null, messages });
