@@ -120,11 +120,20 @@ describe("npm run dev", () => {
     expect(await commandHere(["evm", "--var", setting], "dev")).toEqual({ code: 1, lines: [`evm did not start: ${problem}`] });
   });
 
-  it("names the setting that only the coordinator can check", async () => {
+  it("names the setting that only the whole set shows wrong, before workerd starts", async () => {
     const child = dev("evm", "--port", String(await freePort()), "--state", temporaryFolder("stakes"), "--var", "STAKE_SOURCE=evm");
     expect(await child.exited).toBe(1);
+    expect(child.lines.slice(-2)).toEqual([
+      "Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: is needed by STAKE_SOURCE=evm",
+      "evm did not start: it ended (1), see above",
+    ]);
+  });
+
+  it("without the front the coordinator names it, once, however often it is asked before it is given up", async () => {
+    const args = ["evm", "--no-front", "--port", String(await freePort()), "--state", temporaryFolder("stakes without a front"), "--var", "STAKE_SOURCE=evm"];
+    const child = startChild([join(ROOT, "scripts", "serve.ts"), ...args], { cwd: ROOT });
+    expect(await child.exited).toBe(1);
     expect(child.lines.at(-1)).toMatch(/^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: /);
-    // Once, however often it is asked before it is given up.
     expect(child.lines.filter((line) => line.includes("invalid_setting"))).toHaveLength(1);
   });
 

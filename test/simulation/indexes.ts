@@ -74,6 +74,7 @@ function checkWorkers(state: DispatchState): void {
   const newcomers = new Map([...state.networks.keys()].map((name) => [name, new Count()]));
   const hasModels = [...state.workers.values()].some(({ models, chats }) => models.length > 0 || chats);
   const { pools, idlePools } = hasModels ? ALL_POOLS : BASE_POOLS;
+  const places = new Places();
   let resting = 0;
   let arriving = 0;
   let silent = 0;
@@ -95,12 +96,12 @@ function checkWorkers(state: DispatchState): void {
       const suited = name.endsWith("#chat") ? worker.chats && serves(worker, name.slice(0, -" #chat".length) as PoolName) : serves(worker, name);
       const network = state.networks.get(worker.network);
       const [right, wrong] = worker.proven ? [state.idle, network?.idle] : [network?.idle, state.idle];
-      checkIdle(right?.get(name), worker, name, suited, free);
+      checkIdle(right?.get(name), worker, { name, suited, free, places });
       if (has(wrong?.get(name), key) > 0) broken("index", `${name} has ${key}, which is ${worker.proven ? "proven" : "on probation"}`);
       (worker.proven ? idle : newcomers.get(worker.network))?.add(name, has(right?.get(name), key));
       if (suited && !worker.proven) {
         if (network === undefined) broken("index", `the network of ${key} is not known`);
-        else checkTurn(state, name, network);
+        else checkTurn(state, name, network, places);
       }
     }
     for (const name of pools) {
@@ -131,14 +132,17 @@ function has(pool: IdlePool | undefined, key: string): number {
 }
 
 /** A worker has its present place in each pool that it suits, which is none while it is busy; or a claim still has to place it. */
-function checkIdle(pool: IdlePool | undefined, { key, placed, lastUsedAt, seq }: Worker, name: PoolName, suited: boolean, free: boolean): void {
+function checkIdle(
+  pool: IdlePool | undefined,
+  { key, placed, lastUsedAt }: Worker,
+  { name, suited, free, places }: { name: PoolName; suited: boolean; free: boolean; places: Places },
+): void {
   if (!suited && (placed.has(name) || has(pool, key) > 0)) broken("index", `idle ${name} has ${key}, which does not suit it`);
   if (!suited) return;
   if (placed.has(name) === (pool?.moved.has(key) ?? false)) broken("index", `idle ${name} does not know that ${key} has moved`);
   if (!placed.has(name)) return;
   if ((pool?.order.has(key) ?? false) !== free) broken("index", `idle ${name} is wrong about ${key}`);
-  const place = pool?.order.firstWhere((id) => id === key);
-  if (place !== undefined && (place.order !== lastUsedAt || place.seq !== seq)) broken("index", `idle ${name} has an old place of ${key}`);
+  if (free && places.of(pool?.order, key) !== lastUsedAt) broken("index", `idle ${name} has an old place of ${key}`);
 }
 
 /** What stands in the order of turns has an idle newcomer. */
@@ -150,7 +154,7 @@ function checkTurns({ probation, networks }: DispatchState, pool: PoolName): voi
 }
 
 /** A network with idle newcomers is in one place of a pool: that of its present turn, or among those that a claim still has to place. */
-function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, idle, atWork, lastUsedAt, backOffUntil }: Network): void {
+function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed, idle, atWork, lastUsedAt, backOffUntil }: Network, places: Places): void {
   const turns = probation.get(pool);
   const own = idle.get(pool);
   if (own === undefined) {
@@ -160,9 +164,29 @@ function checkTurn({ probation }: DispatchState, pool: PoolName, { name, placed,
   if (own.moved.size > 0 && turns?.moved.has(name) !== true) broken("index", `probation ${pool} does not know that workers of ${name} have moved`);
   if (turns?.moved.has(name) === placed.has(pool)) broken("index", `probation ${pool} does not know that ${name} has moved`);
   const [right, wrong] = atWork.size > 0 ? [turns?.working, turns?.free] : [turns?.free, turns?.working];
-  const place = right?.firstWhere((id) => id === name);
+  const place = places.of(right, name);
   if (wrong?.has(name) !== false || (place !== undefined) !== placed.has(pool)) broken("index", `probation ${pool} has ${name} in a wrong place`);
-  if (place !== undefined && place.order !== Math.max(lastUsedAt, backOffUntil)) broken("index", `probation ${pool} has an old turn of ${name}`);
+  if (place !== undefined && place !== Math.max(lastUsedAt, backOffUntil)) broken("index", `probation ${pool} has an old turn of ${name}`);
+}
+
+/** What the ordered pools have, each read once for a check. */
+class Places {
+  readonly #read = new Map<Pool, Map<string, number>>();
+
+  /** The place of an id in a pool; undefined if it has none. */
+  of(pool: Pool | undefined, id: string): number | undefined {
+    if (pool === undefined) return undefined;
+    let places = this.#read.get(pool);
+    if (places === undefined) {
+      const all = new Map<string, number>();
+      pool.firstWhere((key, order) => {
+        all.set(key, order);
+        return false;
+      });
+      this.#read.set(pool, (places = all));
+    }
+    return places.get(id);
+  }
 }
 
 /** How many belong into each pool. */
