@@ -65,6 +65,8 @@ export function coordinatorUrls(text: string | undefined): { socket: string; bas
   if (url === null || (!secure && !plain)) throw new CliError(EXIT.usage, `--url: "${wanted}" is not a ws:, wss:, http: or https: URL`);
   if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, "--url must not contain a user name or password");
   url.hash = "";
+  // OpenAI's clients have the same address with the version in it.
+  url.pathname = url.pathname.replace(/\/v1\/*$/, "/");
   const rest = url.href.slice(url.protocol.length);
   const { host, pathname } = url;
   return { socket: `${secure ? "wss" : "ws"}:${rest}`, base: `${secure ? "https" : "http"}://${host}${pathname.replace(/\/+$/, "")}` };

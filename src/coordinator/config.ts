@@ -183,6 +183,24 @@ const Variables = z.object({
 /** The names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
 
+/** USDC on Solana: mainnet, devnet, testnet. */
+const USDC_MINTS: Readonly<Record<string, string>> = {
+  "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+  "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+};
+
+/**
+ * The mint of the token in which the scheme asks for dollars on a network [PY11]. @x402/svm has the same table, and a test compares them; to load it from there
+ * would bring a large part of Solana's libraries into the bundle.
+ * @throws {SettingsError} if the scheme does not know the network
+ */
+export function mintOf(network: string): string {
+  const mint = Object.hasOwn(USDC_MINTS, network) ? USDC_MINTS[network] : undefined;
+  if (mint === undefined) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
+  return mint;
+}
+
 const settingsCache = new WeakMap<object, Settings>();
 
 /** Returns the settings of `env`. They are read once per isolate. @throws {SettingsError} */
@@ -201,6 +219,8 @@ export function readSettings(env: Record<string, unknown>): Settings {
   }
   const v = parsed.data;
   const evm = v.INSTANCE === "evm";
+  // Here and not at the first commit: a coordinator that cannot take payments must not look healthy.
+  if (!evm && !v.TESTNET_MODE) mintOf(v.SVM_NETWORK);
   return {
     instance: v.INSTANCE,
     network: evm ? v.EVM_NETWORK : v.SVM_NETWORK,

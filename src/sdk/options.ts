@@ -51,7 +51,7 @@ export type FallbackProvider = {
  * const options: ClientOptions = { baseUrl: "https://router.example", userId, maxPrice: "$0.01", requireVerified: true };
  */
 export type ClientOptions = {
-  /** Address of the router. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
+  /** Address of the router, with or without `/v1`. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
   baseUrl?: string;
   /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). It only selects the default of `baseUrl`. */
   instance?: Instance;
@@ -161,9 +161,10 @@ export function readOptions(given?: ClientOptions): ClientSettings {
 
 function readBaseUrl({ baseUrl, instance }: ClientOptions): string {
   const local = LOCAL[checkChoice("instance", instance, ["evm", "svm"]) ?? "evm"];
-  if (baseUrl !== undefined) return checkBaseUrl("baseUrl", baseUrl);
   const variable = environmentVariable("ROUTER_BASE_URL");
-  return variable === undefined ? local : checkBaseUrl("ROUTER_BASE_URL", variable);
+  const [name, value] = baseUrl === undefined ? ["ROUTER_BASE_URL", variable ?? local] : ["baseUrl", baseUrl];
+  // OpenAI's clients have the same address with the version in it.
+  return checkBaseUrl(name, value).replace(/\/v1$/, "");
 }
 
 function readUserId(userId: string | undefined): string {

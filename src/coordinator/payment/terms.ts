@@ -5,7 +5,7 @@ import { commitPrice, endpointOf } from "../../protocol/pricing.ts";
 import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts";
 import { isLoopback } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { type PaymentSettings, type Settings, SettingsError } from "../config.ts";
+import { mintOf, type PaymentSettings, type Settings } from "../config.ts";
 import { extensionsOf, openAiAt } from "./discovery.ts";
 import { feePayers } from "./facilitator.ts";
 
@@ -20,13 +20,6 @@ const DESCRIPTION = {
 } as const satisfies Record<ResolvedPolicy | "chat" | "completions", string>;
 
 const JSON_TYPE = "application/json";
-
-/** USDC on Solana: mainnet, devnet, testnet. */
-const USDC_MINTS: Readonly<Record<string, string>> = {
-  "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
-  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
-  "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
-};
 
 /** What discovery services file the endpoint under: at most five words of at most 32 characters. */
 const TAGS = ["inference", "llm", "summarize", "classify", "extract-json"];
@@ -141,15 +134,4 @@ async function tokenOf(settings: Settings): Promise<Token> {
   const { asset } = settings.payment;
   if (asset !== null) return evmToken(asset);
   return svmToken(mintOf(settings.network), (await feePayers(settings))?.quoted ?? null);
-}
-
-/**
- * The mint of the token in which the scheme asks for dollars on a network [PY11]. @x402/svm has the same table, and a test compares them; to load it from there
- * would bring a large part of Solana's libraries into the bundle.
- * @throws {SettingsError} if the scheme does not know the network
- */
-export function mintOf(network: string): string {
-  const mint = Object.hasOwn(USDC_MINTS, network) ? USDC_MINTS[network] : undefined;
-  if (mint === undefined) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
-  return mint;
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { withClient } from "../../../src/cli/seeker.ts";
+import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { JobFailedError } from "../../../src/sdk/index.ts";
 import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
@@ -170,5 +170,16 @@ describe("a failed job says what became of its money", () => {
     printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit }, { payer: "p.mjs" });
     expect(stderr.mock.calls.join("")).toContain("$0.001 from your credit, $0.009 left");
     stderr.mockRestore();
+  });
+});
+
+describe("the address of a coordinator", () => {
+  it.each([
+    ["router.example:4010", { socket: "ws://router.example:4010/", base: "http://router.example:4010" }],
+    ["https://router.example/v1", { socket: "wss://router.example/", base: "https://router.example" }],
+    ["http://router.example/svm/v1/", { socket: "ws://router.example/svm/", base: "http://router.example/svm" }],
+    ["wss://router.example/v12", { socket: "wss://router.example/v12", base: "https://router.example/v12" }],
+  ])("%s: with any scheme or none, and with the /v1 of OpenAI's clients", (text, urls) => {
+    expect(coordinatorUrls(text)).toEqual(urls);
   });
 });

@@ -48,4 +48,10 @@ describe("where the money goes", () => {
     expect(payment.authorization).toBe("Bearer x");
     expect(() => readSettings({ INSTANCE: "svm", SVM_FACILITATOR_AUTHORIZATION: "a\nb" })).toThrow("SVM_FACILITATOR_AUTHORIZATION");
   });
+
+  test("[PY11] on SVM a network without a known token is a wrong setting where jobs are paid, and no matter where they are free", () => {
+    const on = (TESTNET_MODE: string) => () => readSettings({ INSTANCE: "svm", SVM_NETWORK: "solana:unknown", TESTNET_MODE });
+    expect(on("false")).toThrow("Invalid setting SVM_NETWORK");
+    expect(on("true")).not.toThrow();
+  });
 });

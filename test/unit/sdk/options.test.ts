@@ -28,10 +28,13 @@ describe("client options", () => {
     });
   });
 
-  it("ROUTER_BASE_URL counts before the default, and the option counts before both", () => {
+  it("ROUTER_BASE_URL counts before the default, the option counts before both, and the /v1 of OpenAI's clients is no part of it", () => {
     process.env.ROUTER_BASE_URL = "https://router.example/svm/";
     expect(new ComputeRouter({ instance: "svm" }).baseUrl).toBe("https://router.example/svm");
     expect(new ComputeRouter({ baseUrl: "http://[::1]:4010" }).baseUrl).toBe("http://[::1]:4010");
+    process.env.ROUTER_BASE_URL = "http://router.example/v1/";
+    expect(new ComputeRouter().baseUrl).toBe("http://router.example");
+    expect(new ComputeRouter({ baseUrl: "https://router.example/svm/v1" }).baseUrl).toBe("https://router.example/svm");
     process.env.ROUTER_BASE_URL = "router.example";
     expect(() => new ComputeRouter()).toThrow(invalid("ROUTER_BASE_URL"));
   });
