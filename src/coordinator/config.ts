@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { describeIssues, ruleOf } from "../protocol/issues.ts";
 import { LIMITS, RATES } from "../protocol/limits.ts";
+import { solanaUsdc } from "../protocol/pricing.ts";
 import { isLoopback } from "../protocol/text.ts";
 import { DAY, HOUR, RETENTION } from "../protocol/times.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
@@ -183,21 +184,10 @@ const Variables = z.object({
 /** The names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
 
-/** USDC on Solana: mainnet, devnet, testnet. */
-const USDC_MINTS: Readonly<Record<string, string>> = {
-  "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
-  "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
-  "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
-};
-
-/**
- * The mint of the token in which the scheme asks for dollars on a network [PY11]. @x402/svm has the same table, and a test compares them; to load it from there
- * would bring a large part of Solana's libraries into the bundle.
- * @throws {SettingsError} if the scheme does not know the network
- */
+/** The mint of the token in which jobs are paid on a network of Solana [PY11]. @throws {SettingsError} if none is known there */
 export function mintOf(network: string): string {
-  const mint = Object.hasOwn(USDC_MINTS, network) ? USDC_MINTS[network] : undefined;
-  if (mint === undefined) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
+  const mint = solanaUsdc(network);
+  if (mint === null) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
   return mint;
 }
 

@@ -46,3 +46,18 @@ export function quotePrice(policy: ResolvedPolicy, jobType: JobType): string {
 export function commitPrice(policy: ResolvedPolicy): string {
   return CHARGED[policy];
 }
+
+/** USDC on Solana, by CAIP-2 id: mainnet, devnet, testnet. */
+const SOLANA_USDC: ReadonlyMap<unknown, string> = new Map([
+  ["solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"],
+  ["solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1", "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"],
+  ["solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z", "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"],
+]);
+
+/**
+ * The mint of the token in which the scheme `exact` asks for dollars on a network of Solana; null if it knows none there [PY11]. @x402/svm has the same table,
+ * and a test compares them; to load it from there would bring a large part of Solana's libraries into the bundle.
+ */
+export function solanaUsdc(network: unknown): string | null {
+  return SOLANA_USDC.get(network) ?? null;
+}

@@ -247,3 +247,8 @@ function valueEnd(json: string, from: number): number {
   }
   return json.length;
 }
+
+/** Escapes text for HTML content and attributes. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}

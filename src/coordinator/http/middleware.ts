@@ -96,7 +96,10 @@ const RATED = {
 } as const;
 
 /** The counts of this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
-const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }]) => [rate, new SlidingWindow(period, LIMITS.countedClients)]));
+const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }]) => [rate, new SlidingWindow(period, LIMITS.countedClients)])) as Record<
+  keyof typeof RATED,
+  SlidingWindow
+>;
 
 /**
  * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
@@ -113,8 +116,8 @@ export async function refuseOverRate(c: AppContext, rate: keyof typeof RATED): P
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
   const client = clientOf(c.req.raw, settings);
-  const pass = counts[rate]?.take(client, settings.rates[setting], Date.now());
-  if (pass?.ok === false) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
+  const pass = counts[rate].take(client, settings.rates[setting], Date.now());
+  if (!pass.ok) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
   if (isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
   return null;
 }

@@ -42,8 +42,7 @@ export class FreeCommits {
     const { dispatcher, refusal } = this.#parts;
     const origin = originOf(input);
     let known = this.#known(input);
-    const unstored = known === null ? refusal(origin) : null;
-    if (unstored !== null) return { ok: false, ...unstored };
+    // Before it may be refused: a refusal says that no job was stored, and the first delivery may have stored one.
     if (known === null && input.again === true) {
       try {
         known = await this.#recorded(input.id);
@@ -54,6 +53,8 @@ export class FreeCommits {
       // The first delivery may have arrived while D1 was asked.
       known ??= this.#known(input);
     }
+    const unstored = known === null ? refusal(origin) : null;
+    if (unstored !== null) return { ok: false, ...unstored };
     if (known?.ok) {
       // A second delivery of the same request has the id of the first one.
       if (known.value !== input.id) this.#parts.repeated.add(known.value);

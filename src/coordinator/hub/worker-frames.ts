@@ -11,7 +11,9 @@ import {
   type WorkerFrame,
 } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
+import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
+import { StoreUnavailable } from "../store/database.ts";
 import { TUNING } from "../tuning.ts";
 import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -177,7 +179,7 @@ export class WorkerFrames {
     const { dispatcher, journal, db, clock } = this.#parts;
     const key = conn.attachment.worker?.key ?? "";
     try {
-      await dispatcher.whenDurable();
+      if (!(await dispatcher.becameDurable())) return;
       const answer = await answerEndedCompletion(journal, db(), jobId, key, () => {
         const parsed = parseWorkerFrame(text);
         if (!parsed.ok || parsed.frame.type !== "job_complete" || parsed.frame.job_id !== jobId) return null;
@@ -187,8 +189,9 @@ export class WorkerFrames {
       dispatcher.send(conn.id, { type: "job_complete_ack", job_id: jobId, ...answer });
       if (answer.status === "rejected" && answer.error !== "already_terminal") this.#countForeign(conn);
       else conn.foreignResults = 0;
-    } catch {
-      // D1 did not answer. The worker gets no answer either, keeps its result and sends it again.
+    } catch (error) {
+      // The worker gets no answer either, keeps its result and sends it again. That D1 does not answer has been logged already.
+      if (!(error instanceof StoreUnavailable)) logError("late_result_failed", { job: jobId.slice(0, 8), ...errorFacts(error) });
     }
   }
 

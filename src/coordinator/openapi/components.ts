@@ -88,7 +88,7 @@ export type Paths = Record<string, { get?: Operation; post?: Operation; delete?:
 const text: JsonSchema = { type: "string" };
 
 /** The response headers, by name. */
-export const HEADERS: Record<string, Header> = {
+export const HEADERS = {
   "X-Request-Id": { description: "The id of this request in the logs of the coordinator.", schema: { type: "string", format: "uuid" } },
   "Access-Control-Allow-Origin": { description: "Any origin may read every response, without credentials.", schema: { type: "string", const: "*" } },
   "Cache-Control": { description: "`no-store`: jobs, payments and pairings are never cached.", schema: text },
@@ -107,7 +107,7 @@ export const HEADERS: Record<string, Header> = {
     schema: text,
   },
   "Preference-Applied": { description: "`wait=N` with the seconds that were granted (RFC 7240).", schema: text },
-};
+} as const satisfies Record<string, Header>;
 
 const COMMON_HEADERS = ["X-Request-Id", "Access-Control-Allow-Origin", "Cache-Control"] as const;
 

@@ -210,7 +210,7 @@ export const userJobs: Operation = {
       example: "2026-10-01T12:00:00.000Z",
       schema: { type: "string" },
     },
-    userToken("The token that was sent with the first pairing code of the user."),
+    { ...userToken("The token that was sent with the first pairing code of the user."), required: true, example: "9f2c4b1e7d6a" },
   ],
   responses: {
     "200": json("The jobs, and where the next page begins.", "JobPage", { page: EXAMPLES.page }),

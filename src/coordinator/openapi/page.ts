@@ -1,8 +1,10 @@
 // Makes the page at /docs, and its Markdown for programs, from the OpenAPI document, when the pages are built [API8].
 import type { JsonSchema, Operation, Parameter, Ref, ResponseObject } from "./components.ts";
+import { escapeHtml } from "../../protocol/text.ts";
 import type { OpenApiDocument } from "./document.ts";
 
-type Endpoint = { method: string; path: string; operation: Operation };
+/** One method of one path. */
+export type Endpoint = { method: string; path: string; operation: Operation };
 
 /** What the build gives the page: the `<head>` elements that all pages share, and the URL of the script. */
 export type PageParts = { head: string; script: string };
@@ -113,26 +115,36 @@ function example(label: string, value: unknown): string {
 }
 
 /** A command to paste into a shell. It has every required parameter, and the first example as body. */
-function curl({ path, operation }: Endpoint): string {
+export function curl({ method, path, operation }: Endpoint): string {
   let url = path;
   const query = new URLSearchParams();
+  const headers: string[] = [];
   for (const { name, in: place, required, example: value } of operation.parameters ?? []) {
     if (required !== true) continue;
     if (place === "path") url = url.replace(`{${name}}`, String(value));
     if (place === "query") query.set(name, String(value));
+    if (place === "header") headers.push(`-H '${name}: ${String(value)}'`);
   }
   const address = `"$BASE_URL${url}${query.size > 0 ? `?${query.toString()}` : ""}"`;
   const [first] = Object.values(operation.requestBody?.content["application/json"].examples ?? {});
-  if (first === undefined) return `curl ${address}`;
-  const json = JSON.stringify(first.value, null, 2).replaceAll("'", String.raw`'\''`);
-  return `curl ${address} \\\n  -H 'Content-Type: application/json' \\\n  -d '${json}'`;
+  const json = first && JSON.stringify(first.value, null, 2).replaceAll("'", String.raw`'\''`);
+  // curl itself sends POST with a body, and GET without one.
+  const isUsual = method === (json === undefined ? "GET" : "POST");
+  const isStream = successTypes(operation)[0] === "text/event-stream";
+  const parts = [`curl ${isStream ? "-N " : ""}${isUsual ? "" : `-X ${method} `}${address}`, ...headers];
+  if (json !== undefined) parts.push("-H 'Content-Type: application/json'", `-d '${json}'`);
+  return parts.join(" \\\n  ");
+}
+
+/** The media types of the answer that has what was asked for. */
+function successTypes({ responses }: Operation): string[] {
+  const success = Object.entries(responses).find(([status]) => status.startsWith("2"))?.[1];
+  return success === undefined || "$ref" in success ? [] : Object.keys(success.content ?? {});
 }
 
 /** True if a form can show the response: JSON or an event stream, not a page or an image. */
 function hasTextResponse(operation: Operation): boolean {
-  const success = Object.entries(operation.responses).find(([status]) => status.startsWith("2"))?.[1];
-  const types = success === undefined || "$ref" in success ? [] : Object.keys(success.content ?? {});
-  return types.some((type) => type === "application/json" || type === "text/event-stream");
+  return successTypes(operation).some((type) => type === "application/json" || type === "text/event-stream");
 }
 
 /** A form for one request. It is hidden until the script runs, because it cannot work without the script. */
@@ -180,11 +192,6 @@ function bodyField(operationId: string, examples: [name: string, example: { valu
   const rows = first.text.split("\n").length + 1;
   return `${texts.length > 1 ? chooser : ""}
 <div class="field"><label for="${id}">Body <span class="dim">JSON</span></label><textarea id="${id}" name="body" data-in="body" rows="${rows}" autocapitalize="off" spellcheck="false">${escapeHtml(first.text)}</textarea></div>`;
-}
-
-/** Escapes text for HTML content and attributes. */
-export function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
 /** One line of Markdown: text and `code`. */
@@ -283,10 +290,8 @@ export function apiMarkdown(document: OpenApiDocument): string {
 }
 
 /** False for pages, scripts and icons. */
-function isForPrograms({ responses }: Operation): boolean {
-  const ok = responses["200"] ?? responses["201"];
-  const types = ok === undefined || "$ref" in ok ? [] : Object.keys(ok.content ?? {});
-  return types.some((type) => ["application/json", "text/event-stream", "text/plain"].includes(type));
+function isForPrograms(operation: Operation): boolean {
+  return successTypes(operation).some((type) => ["application/json", "text/event-stream", "text/plain"].includes(type));
 }
 
 function markdownOf(

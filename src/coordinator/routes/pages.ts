@@ -1,8 +1,8 @@
 // The pages for browsers: static files behind the assets binding. On the same paths, as on every path outside the REST table, a worker connects its socket (connect.ts).
 import { commitPrice } from "../../protocol/pricing.ts";
+import { escapeHtml } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { type AppContext, refuse } from "../http/context.ts";
-import { escapeHtml } from "../openapi/page.ts";
 import { connect, isUpgrade } from "./connect.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */

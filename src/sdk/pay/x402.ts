@@ -2,6 +2,7 @@
  * The client side of x402 v2: parse what a 402 asks for, create a payment, and put it into headers. This module knows no chain; the signer does.
  * @module
  */
+import { solanaUsdc } from "../../protocol/pricing.ts";
 import { isJsonObject } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { checkNames, optionNames } from "../check.ts";
@@ -156,16 +157,9 @@ function headerOf(headers: HeadersLike, name: string): string | null {
 
 function termsOfBody(entry: unknown): unknown {
   if (!isJsonObject(entry)) return undefined;
-  const { scheme, network, amount = entry.maxAmountRequired, asset = defaultAsset(network), payTo, maxTimeoutSeconds = 300, extra = {} } = entry;
+  // The 402 body of the SVM instance names no token: it is the USDC of the network.
+  const { scheme, network, amount = entry.maxAmountRequired, asset = solanaUsdc(network), payTo, maxTimeoutSeconds = 300, extra = {} } = entry;
   return { scheme, network, amount, asset, payTo, maxTimeoutSeconds, extra };
-}
-
-/** USDC on Solana itself. */
-const SOLANA_USDC: PaymentToken = { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v" };
-
-/** The token of an offer that does not name one, as in the 402 body of the SVM instance: the USDC of its network. */
-function defaultAsset(network: unknown): string | undefined {
-  return [SOLANA_DEVNET_USDC, SOLANA_USDC].find((token: PaymentToken) => token.network === network)?.asset;
 }
 
 function isTerms(value: unknown): value is PaymentTerms {

@@ -1,6 +1,7 @@
 // The frames of the socket as the worker reads and writes them: parses those of the coordinator, and builds `register`.
 import * as z from "zod";
 import type { JobType } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 
@@ -86,7 +87,7 @@ export type Registering = {
   resume?: readonly { job_id: string; attempt: number }[];
 };
 
-/** The text of a `register` frame. Values that are too long for the coordinator are cut, so that it does not refuse the registration. */
+/** The text of a `register` frame. Values that are too long for the coordinator are cut, so that it does not refuse the registration; it leaves out models itself. */
 export function registerFrame({ publicKey, profile, signature, resume }: Registering): string {
   const { providerType, capabilities, models, context, engine, name, version } = profile;
   return JSON.stringify({
@@ -94,7 +95,7 @@ export function registerFrame({ publicKey, profile, signature, resume }: Registe
     provider_pubkey: publicKey,
     provider_type: providerType,
     capabilities,
-    models: models.slice(0, 64).map((model) => model.slice(0, 256)),
+    models: models.slice(0, LIMITS.modelsPerWorker),
     context,
     engine: engine?.slice(0, 128),
     name: name?.slice(0, 128),

@@ -229,7 +229,7 @@ export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
     ctx.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
   }
   if (state.waiting !== null) {
-    sendFrame(state, { type: "job_reject", job_id: state.waiting.assign.job_id, reason: "draining" }, ctx);
+    reject(state, state.waiting.assign.job_id, "draining", ctx);
     state.waiting = null;
   }
   if (state.job !== null) return;

@@ -68,6 +68,20 @@ describe("the watermark", () => {
     await hub.commit();
   });
 
+  test("[JB9] [LM3] a commit whose first delivery is in D1 already has that job: storage_full would say that there is none", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const input = commitInput();
+    await hub.stub.commit(input);
+    await worker.complete(await worker.assigned());
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "copied to D1");
+    await hub.evict();
+    await fill(hub, FULL);
+    expect(await hub.stub.commit(commitInput({ again: true }))).toMatchObject({ ok: false, reason: "storage_full" });
+    expect(await hub.stub.commit({ ...input, again: true })).toMatchObject({ ok: true, jobId: input.id });
+    await worker.quiet();
+  });
+
   test("[LM3] [PY5] a payment is not even reserved", async () => {
     const hub = new TestHub();
     await hub.stub.workersOnline();

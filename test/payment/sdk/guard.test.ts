@@ -67,7 +67,7 @@ describe("[PY3] what a hook refuses to sign", () => {
   });
 
   it.each([
-    ["another token", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v" }],
+    ["another token", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }],
     ["the token in another case", { asset: SVM.asset.toLowerCase() }],
     ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }],
     ["more than $0.10", { amount: "100001" }],

@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { NAMED } from "../../../src/coordinator/openapi/components.ts";
 import { openApiDocument } from "../../../src/coordinator/openapi/document.ts";
+import { curl } from "../../../src/coordinator/openapi/page.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { Job } from "../../../src/protocol/job.ts";
 
 const document = openApiDocument("2.0.0");
-const operations = Object.entries(document.paths).flatMap(([path, methods]) => Object.values(methods).map((operation) => ({ path, operation })));
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+);
 
 /** Every example with the schema that it is an example of. */
 const examples = operations.flatMap(({ path, operation }) => {
@@ -72,5 +75,25 @@ describe("OpenAPI document", () => {
 
   test("[API8] no schema of an answer is closed: members may be added", () => {
     expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
+  });
+
+  test("[API8] the curl command of an operation has its method, its body and each parameter that it requires", () => {
+    expect(operations.length).toBeGreaterThan(15);
+    for (const { method, path, operation } of operations) {
+      const command = curl({ method, path, operation });
+      const sent = /-X (\w+)/.exec(command)?.[1] ?? (command.includes(" -d ") ? "POST" : "GET");
+      expect(sent, command).toBe(method);
+      expect(command.includes(" -d "), command).toBe(operation.requestBody !== undefined);
+      for (const { name, required, in: place, example } of operation.parameters ?? []) {
+        if (required !== true) continue;
+        expect(example, `${method} ${path} ${name}`).toBeDefined();
+        const text = String(example);
+        expect(command, name).toContain({ header: `-H '${name}: ${text}'`, path: text, query: `${name}=${encodeURIComponent(text)}` }[place]);
+      }
+    }
+    const cancel = operations.find(({ operation }) => operation.operationId === "cancelJob");
+    expect(cancel && curl(cancel)).toBe(
+      `curl -X DELETE "$BASE_URL/v1/jobs/0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90" \\\n  -H 'X-Cancel-Token: 5f0c2b7e9a4d41e8b3c65f0c2b7e9a4d'`,
+    );
   });
 });

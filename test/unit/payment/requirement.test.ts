@@ -3,8 +3,8 @@ import { ExactSvmScheme } from "@x402/svm/exact/server";
 import { describe, expect, test } from "vitest";
 import { mintOf, readSettings, SettingsError } from "../../../src/coordinator/config.ts";
 import { atomicAmount, evmToken, offerOf, paymentRequired, requiredHeader, resourceUrl, svmToken } from "../../../src/coordinator/payment/terms.ts";
-
 import { PaymentRequired } from "../../../src/protocol/rest.ts";
+import { readPaymentRequired, SOLANA_DEVNET_USDC } from "../../../src/sdk/pay/x402.ts";
 import { evmOffer, FEE_PAYER, svmOffer } from "../../support/payments.ts";
 
 describe("atomicAmount", () => {
@@ -62,10 +62,15 @@ describe("402 header", () => {
   test("[PY11] on SVM it is the token in which @x402/svm asks for dollars on the network, and none on a network that it does not know", async () => {
     const scheme = new ExactSvmScheme();
     for (const network of [SOLANA_MAINNET_CAIP2, SOLANA_DEVNET_CAIP2, SOLANA_TESTNET_CAIP2] as const) {
-      expect(mintOf(network)).toBe((await scheme.parsePrice("$0.010", network)).asset);
+      const { asset } = await scheme.parsePrice("$0.010", network);
+      expect(mintOf(network)).toBe(asset);
+      // The body of a 402 names no token on SVM, so the SDK has to know it too.
+      const offer = { scheme: "exact", network, amount: "10000", payTo: "11111111111111111111111111111111" };
+      expect(readPaymentRequired({}, { accepts: [offer] }).accepts).toMatchObject([{ network, asset }]);
     }
     await expect(scheme.parsePrice("$0.010", "solana:unknown")).rejects.toThrow("Unsupported");
     for (const network of ["solana:unknown", "constructor"]) expect(() => mintOf(network)).toThrow(SettingsError);
+    expect(SOLANA_DEVNET_USDC).toEqual({ network: SOLANA_DEVNET_CAIP2, asset: mintOf(SOLANA_DEVNET_CAIP2) });
   });
 });
 

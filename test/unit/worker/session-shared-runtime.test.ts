@@ -66,7 +66,9 @@ describe("an LLM job while the runtime works for another coordinator", () => {
   it("[WS11] is rejected when the worker leaves", () => {
     const bench = sharing();
     bench.assignLlm();
-    expect(sent(bench.apply({ type: "drain" }))).toEqual([{ type: "drain" }, { ...REJECTED, reason: "draining" }]);
+    const effects = bench.apply({ type: "drain" });
+    expect(sent(effects)).toEqual([{ type: "drain" }, { ...REJECTED, reason: "draining" }]);
+    expect(notes(effects)).toContainEqual({ type: "job_rejected", job_id: "job-1", reason: "draining" });
   });
 
   it("[WS3] is rejected when there is no runtime any more", () => {
