@@ -1,3 +1,4 @@
+// What a job costs, which endpoint takes it, and in which token it is paid. On a job's way: quote, commit, pay.
 import type { JobType, Policy, ResolvedPolicy } from "./job.ts";
 import type { Quote } from "./rest.ts";
 

@@ -20,7 +20,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "JB8",
     "a refusal is taken for a yes",
     "reduce.ts",
-    '    refuse(facts, ctx);\n    return { ok: false, reason: "no_trusted_worker" };',
+    '    refuse(facts, ctx);\n    return refused("no_trusted_worker");',
     "    refuse(facts, ctx);\n    return ACCEPTED;",
   ),
   one("LM3", "an acknowledgement does not start a job", "reduce.ts", "  job.started = true;\n", ""),
@@ -250,7 +250,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY8",
     "a refusal after a doubt ends the job though the chain can be read",
     "settlement.ts",
-    "      if (state.settings.chain && payment.doubts > 0) break;\n      // Without",
+    "      if (state.settings.chain && payment.doubts > 0) return stayInDoubt(state, payment, job, ctx);\n      // Without",
     "      // Without",
   ),
   one("PY8", "already used is believed though no answer was lost", "settlement.ts", "if (payment.lostAnswer && job", "if (payment.doubts > 0 && job"),
@@ -269,7 +269,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'if ("assumedAt" in phase && phase.assumedAt !== undefined) ',
     'if (phase.kind === "settled" && phase.assumedAt !== undefined) ',
   ),
-  one("PY8", "a question that was not taken is a doubt", "settlement.ts", "      if (payment.doubts > 0) break;\n", "      break;\n"),
+  one("PY8", "a question that was not taken is a doubt", "settlement.ts", "      if (payment.doubts > 0) return stayInDoubt", "      return stayInDoubt"),
   one(
     "PY8",
     "a question that was not taken keeps the worker",
@@ -358,7 +358,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY8",
     "already used is believed though the chain can be read",
     "settlement.ts",
-    "      if (state.settings.chain && payment.doubts > 0) break;\n      // An",
+    "      if (state.settings.chain && payment.doubts > 0) return stayInDoubt(state, payment, job, ctx);\n      // An",
     "      // An",
   ),
   one(
@@ -551,8 +551,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY5",
     "a full queue or a missing worker keeps the reservation",
     "reduce.ts",
-    "    if (paying !== undefined) release(state, paying.key, job.id, ctx);\n    refuse(",
-    "    refuse(",
+    "    if (paying !== undefined) release(state, paying.key, job.id, ctx);\n    return { ok: false, reason } as const;",
+    "    return { ok: false, reason } as const;",
   ),
 ];
 

@@ -120,10 +120,11 @@ function read(bytes: Uint8Array): SvmTransaction {
   return { message: bytes.subarray(start), signatures, signers: keys.slice(0, signerCount), blockhash, instructions };
 }
 
-const TOKEN_PROGRAMS: readonly string[] = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
+/** The programs of token accounts: SPL Token and Token-2022. */
+export const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;
 const TRANSFER_CHECKED = 12;
 
 /** True for a transfer of tokens whose first account is the one that pays. */
 export function isTransfer({ program, data }: SvmInstruction): boolean {
-  return TOKEN_PROGRAMS.includes(program) && data[0] === TRANSFER_CHECKED;
+  return TOKEN_PROGRAMS.some((known) => known === program) && data[0] === TRANSFER_CHECKED;
 }

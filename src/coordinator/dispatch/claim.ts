@@ -2,7 +2,7 @@
 import { TIMING } from "../../protocol/times.ts";
 import { type ReduceContext, save } from "./events.ts";
 import { owedPayment, settleFirst } from "./payment-moves.ts";
-import type { OrderedPool, PoolName } from "./pools.ts";
+import { isBefore, type OrderedPool, type PoolName } from "./pools.ts";
 import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
 import { type DispatchState, executionTime, isFree, isIdle, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import {
@@ -73,7 +73,7 @@ export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceCon
   for (const pool of pools) {
     const first = pool.firstWhere((id, order) => order > last || fits(id));
     if (first === undefined || first.order > last) continue;
-    if (best === undefined || first.order < best.order || (first.order === best.order && first.seq < best.seq)) best = first;
+    if (best === undefined || isBefore(first, best)) best = first;
   }
   const job = best && state.jobs.get(best.id);
   if (job !== undefined) claim(state, job, worker, ctx);
@@ -189,11 +189,11 @@ function isUsedBefore(a: Worker, b: Worker): boolean {
  */
 function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept: (key: string) => boolean): Worker | undefined {
   const names = idlePoolsOf(job, state.settings);
-  const hasRoom = (key: string) => {
+  const isAccepted = (key: string) => {
     const worker = state.workers.get(key);
     return worker !== undefined && accept(key) && isEligible(state, job, worker);
   };
-  const fits = typeof job.outgrown === "number" ? hasRoom : accept;
+  const fits = typeof job.outgrown === "number" ? isAccepted : accept;
   const firstOf = (find: (name: PoolName) => string | undefined) => names.map(find).find((key) => key !== undefined);
   const proven = firstOf((name) => idleIn(state, name)?.firstWhere(fits)?.id);
   const isProvenTurn = proven !== undefined && !isForProbation(job.id);

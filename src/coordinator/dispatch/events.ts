@@ -116,7 +116,7 @@ export type RowChange =
   | ({ type: "model" } & StoredModel)
   /** `opensCredit`: true if its money has just come into its payer's balance. */
   | { type: "save_payment"; payment: Payment; opensCredit?: boolean }
-  /** Delete the row of this payment, so that the same payment can come again. */
+  /** Forget this reservation, so that the same payment can come again. It has no row: the hub writes nothing. */
   | { type: "drop_payment"; key: string };
 
 /** A frame for a socket, or its close. Everything is sent in order, after the rows are durable. */

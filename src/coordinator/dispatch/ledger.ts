@@ -1,6 +1,6 @@
 // A payment: its phases and legal moves. And the ledger: the payments that are not done, with their indexes. On a job's way: pay, until the end.
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
+import { DAY } from "../../protocol/times.ts";
 import type { OrderedPool } from "./pools.ts";
 
 /** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
@@ -271,7 +271,7 @@ export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key"
 export function mayGiveBack(ledger: Ledger, payment: Payment, now: number): boolean {
   let own = 0;
   for (const [key, { payer, at }] of ledger.streamed) {
-    if (at <= now - TIMING.day) ledger.streamed.delete(key);
+    if (at <= now - DAY) ledger.streamed.delete(key);
     else if (key === payment.key) return false;
     else if (payer === ownerOf(payment)) own++;
   }
@@ -297,7 +297,7 @@ export function heldOf(ledger: Ledger, payer: string): number {
 export function mayAssume(ledger: Ledger, payer: string | null, now: number): boolean {
   let own = 0;
   for (const [key, { payer: other, at }] of ledger.assumed) {
-    if (at <= now - TIMING.day) ledger.assumed.delete(key);
+    if (at <= now - DAY) ledger.assumed.delete(key);
     else if (other === payer) own++;
   }
   return own < LIMITS.assumedPerPayer && ledger.assumed.size < LIMITS.assumedPerHub;

@@ -77,7 +77,7 @@ export class OrderedPool {
 
   #leastWhere(accept: (id: string, order: number) => boolean): Entry | undefined {
     let least: Entry | undefined;
-    for (const entry of this.#heap) if ((least === undefined || before(entry, least)) && accept(entry.id, entry.order)) least = entry;
+    for (const entry of this.#heap) if ((least === undefined || isBefore(entry, least)) && accept(entry.id, entry.order)) least = entry;
     return least;
   }
 
@@ -88,7 +88,7 @@ export class OrderedPool {
     while (at > 0) {
       const parent = (at - 1) >> 1;
       const above = this.#heap[parent];
-      if (above === undefined || !before(entry, above)) break;
+      if (above === undefined || !isBefore(entry, above)) break;
       this.#place(above, at);
       at = parent;
     }
@@ -104,8 +104,8 @@ export class OrderedPool {
       const a = this.#heap[left];
       const b = this.#heap[left + 1];
       if (a === undefined) break;
-      const [child, next] = b !== undefined && before(b, a) ? [b, left + 1] : [a, left];
-      if (!before(child, entry)) break;
+      const [child, next] = b !== undefined && isBefore(b, a) ? [b, left + 1] : [a, left];
+      if (!isBefore(child, entry)) break;
       this.#place(child, at);
       at = next;
     }
@@ -118,7 +118,8 @@ export class OrderedPool {
   }
 }
 
-function before(a: Entry, b: Entry): boolean {
+/** True if `a` comes before `b`: by their order, and among equals by their sequence. */
+export function isBefore(a: { order: number; seq: number }, b: { order: number; seq: number }): boolean {
   return a.order < b.order || (a.order === b.order && a.seq < b.seq);
 }
 

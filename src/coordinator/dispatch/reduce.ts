@@ -204,20 +204,17 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
     graceSaved: false,
     phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
   };
-  if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) {
+  const refused = <Reason extends string>(reason: Reason) => {
     if (paying !== undefined) release(state, paying.key, job.id, ctx);
-    return { ok: false, reason: "no_such_model" };
-  }
+    return { ok: false, reason } as const;
+  };
+  if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) return refused("no_such_model");
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
-    if (paying !== undefined) release(state, paying.key, job.id, ctx);
     refuse(facts, ctx);
-    return { ok: false, reason: "no_trusted_worker" };
+    return refused("no_trusted_worker");
   }
   const payer = paying === undefined ? null : (state.ledger.payments.get(paying.key)?.payer ?? paying.payer);
-  if (!hasPlace(state, job, payer, ctx)) {
-    if (paying !== undefined) release(state, paying.key, job.id, ctx);
-    return { ok: false, reason: "queue_full" };
-  }
+  if (!hasPlace(state, job, payer, ctx)) return refused("queue_full");
   if (paying !== undefined) {
     const bought = purchase(state, paying, facts, ctx);
     if (!bought.ok) return bought;

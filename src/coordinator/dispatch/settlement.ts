@@ -55,7 +55,7 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       return paid(state, payment, job, { kind: "settled", transaction: settlement.transaction }, ctx);
     case "already_used":
       // The chain knows what it was used for; the facilitator does not say.
-      if (state.settings.chain && payment.doubts > 0) break;
+      if (state.settings.chain && payment.doubts > 0) return stayInDoubt(state, payment, job, ctx);
       // An earlier call of ours, whose answer was lost, has probably used the payment. A payer can use or cancel it too, so this is believed a few times a day.
       if (payment.lostAnswer && job !== undefined && mayAssume(state.ledger, payment.payer, ctx.now)) {
         return paid(state, payment, job, { kind: "settled", transaction: "", assumedAt: ctx.now }, ctx);
@@ -65,22 +65,26 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       return;
     case "refused":
       // This call moved nothing, but an earlier one may have. The chain will tell.
-      if (state.settings.chain && payment.doubts > 0) break;
+      if (state.settings.chain && payment.doubts > 0) return stayInDoubt(state, payment, job, ctx);
       // Without the chain, nobody may ever know. So after a doubt the job ends, and the payment stays in doubt.
       if (payment.doubts > 0) doubt(state, payment, ctx);
       else movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);
       if (job !== undefined) fail(state, job, ctx);
       return;
     case "not_asked":
-      if (payment.doubts > 0) break;
+      if (payment.doubts > 0) return stayInDoubt(state, payment, job, ctx);
       if (job === undefined) return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
       return askLater(state, payment, job, ctx);
     case "unknown":
       payment.lostAnswer ||= settlement.lost;
-      break;
+      return stayInDoubt(state, payment, job, ctx);
     default:
       return settlement satisfies never;
   }
+}
+
+/** Nobody knows whether the money has moved. The worker is free for other jobs, and the job waits for the answer until its payment expires [PY8]. */
+function stayInDoubt(state: DispatchState, payment: Payment, job: LiveJob | undefined, ctx: ReduceContext): void {
   doubt(state, payment, ctx);
   if (job === undefined) return;
   if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);

@@ -2,7 +2,7 @@
 import type { PrivacyClass } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { type OrderedPool, type PoolName, Pools } from "./pools.ts";
+import { isBefore, type OrderedPool, type PoolName, Pools } from "./pools.ts";
 import { type DispatchState, isIdle, type KeyRecord, type Network, type Worker } from "./state.ts";
 import { IdlePool, type Turns } from "./turns.ts";
 
@@ -254,8 +254,4 @@ export function firstOnProbation(
   const other = working?.firstWhere((name) => firstOf(name) !== undefined);
   const first = other === undefined || (one !== undefined && isBefore(one, other)) ? one : other;
   return first && firstOf(first.id)?.id;
-}
-
-function isBefore(a: { order: number; seq: number }, b: { order: number; seq: number }): boolean {
-  return a.order < b.order || (a.order === b.order && a.seq < b.seq);
 }

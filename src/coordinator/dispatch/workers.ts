@@ -85,12 +85,12 @@ export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | 
 
 /** True if a worker may take this job, busy or idle: by capability, tier, model and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
-  if (worker.draining || !worker.pools.has(poolOf(job, state.settings)) || !hasRoom(job, worker)) return false;
+  if (worker.draining || !worker.pools.has(poolOf(job, state.settings)) || !fitsContext(job, worker)) return false;
   return job.privacyClass === "PUBLIC" || (!worker.publicOnly && job.trustedKeys.includes(worker.key));
 }
 
 /** True if a worker's context is larger than every context that this job did not fit. */
-function hasRoom({ outgrown }: Wanted, worker: Worker): boolean {
+function fitsContext({ outgrown }: Wanted, worker: Worker): boolean {
   return typeof outgrown !== "number" || worker.context > outgrown;
 }
 

@@ -197,3 +197,10 @@ function splitList(header: string): string[] {
   items.push(header.slice(start));
   return items;
 }
+
+/** The URL that the client asked for. A proxy that ends TLS speaks plain HTTP to us; a false header changes only what its sender sees. */
+export function clientUrl(c: AppContext): URL {
+  const url = new URL(c.req.url);
+  if (c.req.header("X-Forwarded-Proto") === "https") url.protocol = "https:";
+  return url;
+}

@@ -1,5 +1,5 @@
 // Reads the chain to decide about payments in doubt: nobody knows whether their money has moved. After a job's way.
-import { TIMING } from "../../protocol/times.ts";
+import { HOUR, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
@@ -80,7 +80,7 @@ export class ChainReads {
   async #round(source: ChainSource): Promise<void> {
     const { dispatcher, ledger, clock } = this.#parts;
     const now = clock();
-    const due = [...this.#waiting].filter(([, one]) => one.due <= now || one.due > now + TIMING.hour);
+    const due = [...this.#waiting].filter(([, one]) => one.due <= now || one.due > now + HOUR);
     const first = due.toSorted(([, a], [, b]) => a.due - b.due).slice(0, source.most);
     const asked = first.flatMap(([key, waiting]) => {
       const doubt = ledger.doubt(key);
@@ -128,7 +128,7 @@ export class ChainReads {
 
 /** The pause after a reading: two seconds, then twice as long each time, up to five minutes; an hour for what the chain has not decided for hours. */
 function pauseAfter(readings: number): number {
-  if (readings > MANY_READINGS) return TIMING.hour;
+  if (readings > MANY_READINGS) return HOUR;
   return Math.min(TIMING.settleRetry * 2 ** Math.min(readings, 10), TIMING.settleRetryMax);
 }
 

@@ -309,7 +309,7 @@ export class Dispatcher {
     for (const connId of lost) this.apply({ type: "disconnect", connId });
   }
 
-  /** The open rows of the ledger, without reservations: their requests have failed, and the same payments can come again at once. */
+  /** The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can come again at once. */
   #payments(now: number): Payment[] {
     const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { readJson } from "../../protocol/text.ts";
-import { TIMING } from "../../protocol/times.ts";
+import { DAY } from "../../protocol/times.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { Doubt } from "../payment/chain.ts";
 import type { PaymentCopy } from "../store/record.ts";
@@ -74,10 +74,10 @@ type Row = {
 };
 
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
-const NEEDED = ["reserved", "held", "settling", "unknown", "unresolved"];
+const NEEDED = ["held", "settling", "unknown", "unresolved"];
 
-/** Phases in which the authorization of a payment has not been used, if no settle call has ended in doubt: the present block is older than its use. */
-const UNUSED = ["reserved", "held", "settling"];
+/** Phases in which nobody has used the authorization of a payment, if no settle call has ended in doubt. So the newest known block is older than its use. */
+const UNUSED = ["held", "settling"];
 
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
 const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
@@ -148,7 +148,7 @@ export class LedgerStore {
   open(now: number): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
     const damaged: string[] = [];
-    for (const row of this.#sql.exec<Row>(OPEN, now - TIMING.day)) {
+    for (const row of this.#sql.exec<Row>(OPEN, now - DAY)) {
       const payment = read(row);
       if (payment === null) damaged.push(row.job_id);
       else payments.push(payment);

@@ -257,7 +257,7 @@ export class Sockets {
   identify(conn: Conn, worker: Registered): void {
     conn.attachment = { ...conn.attachment, worker };
     conn.ws.serializeAttachment(conn.attachment);
-    this.#registered(conn);
+    this.#leaveUnregistered(conn);
   }
 
   /** Notes that the socket has sent something. */
@@ -360,7 +360,7 @@ export class Sockets {
   }
 
   #remove(conn: Conn): boolean {
-    this.#registered(conn);
+    this.#leaveUnregistered(conn);
     const wasOpen = this.#conns.delete(conn.id);
     if (wasOpen) this.#open.give(wideNetworkOf(conn.attachment.client));
     return wasOpen;
@@ -374,7 +374,7 @@ export class Sockets {
   }
 
   /** The socket is not an unregistered one any more. */
-  #registered({ id, attachment }: Conn): void {
+  #leaveUnregistered({ id, attachment }: Conn): void {
     if (this.#unregistered.delete(id)) this.#unregisteredShare.give(this.#ownerOf(attachment.client));
   }
 

@@ -1,6 +1,6 @@
 // Bounds what is stored: in all, and per client, payer and day. On a job's way: commit asks it before anything is stored or paid, the end of a job counts.
 import { LIMITS } from "../../protocol/limits.ts";
-import { TIMING } from "../../protocol/times.ts";
+import { DAY } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { logError, logWarning } from "../log.ts";
 import { shareOwner, SlidingSum } from "../rates.ts";
@@ -79,7 +79,7 @@ export class StorageRoom {
   purge(now: number): void {
     this.#sql.exec(
       "DELETE FROM stored_bytes WHERE name IN (SELECT name FROM stored_bytes WHERE updated_at <= ? ORDER BY updated_at LIMIT ?)",
-      now - 2 * TIMING.day,
+      now - 2 * DAY,
       TUNING.purgedRows,
     );
   }
@@ -122,6 +122,6 @@ export class StorageRoom {
 
   #storedSum(name: string): SlidingSum {
     const row = this.#sql.exec<{ counts: SqlStorageValue }>("SELECT counts FROM stored_bytes WHERE name = ?", name).toArray()[0];
-    return new SlidingSum(TIMING.day, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
+    return new SlidingSum(DAY, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
   }
 }

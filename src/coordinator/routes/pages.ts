@@ -3,6 +3,7 @@ import { commitPrice } from "../../protocol/pricing.ts";
 import { escapeHtml } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { type AppContext, refuse } from "../http/context.ts";
+import { clientUrl } from "../http/request.ts";
 import { connect, isUpgrade } from "./connect.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
@@ -60,12 +61,11 @@ export async function home(c: AppContext): Promise<Response> {
 
 /** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */
 export function addressOf(c: AppContext): { host: string; origin: string; socket: string } | null {
-  const url = new URL(c.req.url);
+  const url = clientUrl(c);
   const host = c.get("settings").publicHost ?? url.host;
   // Anyone can point a host name at this address. The start page has a command to paste, so the name must not be able to extend that command.
   if (!PLAIN_HOST.test(host)) return null;
-  // A proxy that terminates TLS speaks plain HTTP to us. A false header changes only what its sender sees.
-  const s = url.protocol === "https:" || c.req.header("X-Forwarded-Proto") === "https" ? "s" : "";
+  const s = url.protocol === "https:" ? "s" : "";
   return { host, origin: `http${s}://${host}`, socket: `ws${s}://${host}/` };
 }
 

@@ -8,6 +8,7 @@ import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
+import { clientUrl } from "../http/request.ts";
 import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
@@ -56,7 +57,7 @@ export const paymentGate =
   async (c, next) => {
     const settings = c.get("settings");
     if (settings.testnetMode || bringsPayment(paymentHeaders(c))) return next();
-    return answer402(c, await offerOf(settings, policy, c.req.url), "payment_required");
+    return answer402(c, await offerOf(settings, policy, clientUrl(c).href), "payment_required");
   };
 
 /**
@@ -65,7 +66,7 @@ export const paymentGate =
  * claimed [PY7].
  */
 export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: ResolvedPolicy, binding: string): Promise<Response> {
-  const offer = await offerOf(c.get("settings"), policy, c.req.url);
+  const offer = await offerOf(c.get("settings"), policy, clientUrl(c).href);
   const read = readPayment(paymentHeaders(c), offer, Date.now());
   if (!read.ok) {
     // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].

@@ -6,7 +6,9 @@ import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../p
 import { isoTime } from "../../protocol/text.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { HubAnswer } from "../http/hub-answer.ts";
+import { clientUrl } from "../http/request.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
+import { resourceUrl } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
 import { addressOf } from "./pages.ts";
 
@@ -123,14 +125,14 @@ This is the instance ${instance} on ${network}. ${testnetMode ? "Jobs are free h
 export function x402Resources(c: AppContext): Response {
   const address = addressOf(c);
   if (address === null) return refuse(c, "not_found");
-  const { network, testnetMode } = c.get("settings");
+  const { network, testnetMode, publicHost } = c.get("settings");
   fresh(c);
   return c.json<X402Resources>({
     x402Version: 2,
     version: 1,
     kind: "resource-server",
     network,
-    resources: testnetMode ? [] : PAID.map((path) => address.origin + path),
+    resources: testnetMode ? [] : PAID.map((path) => resourceUrl(path, clientUrl(c).href, publicHost)),
     instructions: testnetMode ? "Nothing costs money here." : `POST. ${PAYING} ${address.origin}/openapi.json describes the requests.`,
   });
 }

@@ -63,8 +63,8 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   const userId = claim.value;
   // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
   const notices = [askHub(c.env, (hub) => hub.paired(userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
-  for (const { status, reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
-    logError("paired_not_told", { request_id: c.get("requestId"), status, ...errorFacts(reason) });
+  for (const { reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
+    logError("paired_not_told", { request_id: c.get("requestId"), ...errorFacts(reason) });
   }
   const paired: Paired = { user_id: userId, paired_at: isoTime(now) };
   return c.json(paired);

@@ -3,6 +3,7 @@ import { base58 } from "@scure/base";
 import * as z from "zod";
 import { tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
+import { TOKEN_PROGRAMS } from "../chain/svm-transaction.ts";
 import type { StakeSource, TierResult } from "./source.ts";
 
 /** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */
@@ -39,9 +40,6 @@ export class EvmSource implements StakeSource {
     return { ok: true, value: tierOfAtoms(BigInt(answer.value), this.#stake.decimals) };
   }
 }
-
-/** The programs of token accounts: SPL Token and Token-2022. */
-const TOKEN_PROGRAMS = ["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"] as const;
 
 const MAX_U64 = 2n ** 64n - 1n;
 

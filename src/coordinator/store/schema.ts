@@ -124,7 +124,7 @@ export const paymentOrders = sqliteTable(
     reason: text("reason").notNull(),
     createdAt: integer("created_at").notNull(),
     doneAt: integer("done_at"),
-    /** `done`, `not_unresolved`, `no_such_payment` or `invalid`; null until the hub has seen the order. */
+    /** `done`, `not_unresolved`, `no_such_payment`, `has_balance` or `invalid`; null until the hub has seen the order. */
     outcome: text("outcome"),
   },
   (table) => [

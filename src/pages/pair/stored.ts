@@ -1,5 +1,6 @@
 // What the pair page stores in the browser: the user for the next visit, and the open code while its tab lives.
 import { PAIRING_CODE } from "../../protocol/text.ts";
+import { toHex } from "../../receipt/bytes.ts";
 
 const USER_KEY = "compute-router-user";
 const OPEN_CODE_KEY = "compute-router-pairing-code";
@@ -13,7 +14,7 @@ export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
 
 /** 128 random bits as 32 hex characters, which nobody can guess. */
 export function randomSecret(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(ID_BYTES)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return toHex(crypto.getRandomValues(new Uint8Array(ID_BYTES)));
 }
 
 /** The user of the last visit; null on the first visit. */

@@ -1,8 +1,8 @@
 // Delivers results and failures until the coordinator acknowledges them. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
-import type { CoordinatorFrame } from "./frames.ts";
+import type { ReceivedFrame } from "./frames.ts";
 import { type Failure, type KeptResult, type ReduceContext, sendFrame, type SessionNote, type SessionState, tell, type UnacknowledgedResult } from "./state.ts";
 
-type CompleteAck = Extract<CoordinatorFrame, { type: "job_complete_ack" }>;
+type CompleteAck = Extract<ReceivedFrame, { type: "job_complete_ack" }>;
 
 /** The owner sees at most this many characters of a coordinator's message. */
 const LOGGED_CHARS = 1_000;

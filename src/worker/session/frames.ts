@@ -56,10 +56,10 @@ const Frame = z.discriminatedUnion("type", [
   z.object({ type: z.literal("error"), code: z.string(), message: z.string().nullish(), retry_after_s: z.number().nullish().catch(null) }),
 ]);
 /** A frame from a coordinator that this worker understands. */
-export type CoordinatorFrame = z.infer<typeof Frame>;
+export type ReceivedFrame = z.infer<typeof Frame>;
 
 /** Parses a frame of a coordinator; null for an unknown or malformed frame, which a worker ignores. */
-export function readCoordinatorFrame(text: string): CoordinatorFrame | null {
+export function readCoordinatorFrame(text: string): ReceivedFrame | null {
   const json = readJson(text);
   if (!json.ok) return null;
   const frame = Frame.safeParse(json.value);

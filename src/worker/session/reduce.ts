@@ -1,7 +1,7 @@
 // The pure core of a worker session: one event in, a changed state and effects out. On a job's way: from `job_assign` to `job_complete_ack`.
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
-import { type CoordinatorFrame, readCoordinatorFrame } from "./frames.ts";
+import { type ReceivedFrame, readCoordinatorFrame } from "./frames.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
 import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { presentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
@@ -66,7 +66,7 @@ function noticeSleep(state: SessionState, ctx: ReduceContext): void {
   judgeClock(state, ctx);
 }
 
-function applyFrame(state: SessionState, frame: CoordinatorFrame, ctx: ReduceContext): void {
+function applyFrame(state: SessionState, frame: ReceivedFrame, ctx: ReduceContext): void {
   switch (frame.type) {
     case "challenge":
       return challenged(state, frame, ctx);

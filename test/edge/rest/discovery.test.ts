@@ -23,6 +23,17 @@ describe("GET /.well-known/x402", () => {
     expect(resources).toEqual(asking);
   });
 
+  test.each([
+    ["behind a proxy with TLS", {}, { "x-forwarded-proto": "https" }],
+    ["with PUBLIC_HOST", { PUBLIC_HOST: "other.test" }, {}],
+    ["on this machine only", { PUBLIC_HOST: "127.0.0.1:4010" }, { host: "127.0.0.1:4010" }],
+  ])("[API8, PY4] lists an endpoint under the URL that its 402 has: %s", async (_, settings, headers) => {
+    const { resources } = await read(await rest("/.well-known/x402", { headers }, { ...PAID, ...settings }), List);
+    const unpaid = await rest("/v1/jobs/commit/fast", { method: "POST", headers }, { ...PAID, ...settings });
+    const { resource } = await read(unpaid, z.looseObject({ resource: z.looseObject({ url: z.string() }) }));
+    expect(resources).toContain(resource.url);
+  });
+
   test("[API8] lists nothing where jobs are free", async () => {
     expect(await read(await rest("/.well-known/x402"), List)).toMatchObject({ resources: [], instructions: "Nothing costs money here." });
   });
