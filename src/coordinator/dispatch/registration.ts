@@ -1,4 +1,4 @@
-// Registers a worker, perhaps with jobs that it still runs. Beside a job's way: after a lost socket it gives the worker its lease back.
+// Registers a worker, perhaps with jobs that it still runs. On a job's way: after a lost socket it gives the worker its lease back.
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { matchWorker } from "./claim.ts";

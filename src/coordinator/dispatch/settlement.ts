@@ -135,14 +135,14 @@ function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void
   movePayment(state, payment, { kind: "unresolved", reason: "expired", retryDue: isAsked ? retryDue : null }, ctx, from);
 }
 
-/** The facilitator did not accept the request, so nothing has happened: the worker is released, and the job waits for another one after a pause. */
+/** Releases the worker after a request that the facilitator did not accept: nothing has happened, and the job waits for another worker after a pause. */
 function askLater(state: DispatchState, payment: Payment, job: LiveJob, ctx: ReduceContext): void {
   const retryDue = Math.max(ctx.now, Math.min(ctx.now + TIMING.settleRetry, job.windowDue));
   movePayment(state, payment, { kind: "held", retryDue }, ctx);
   releaseWorker(state, job, ctx);
 }
 
-/** The pause after a request that was not accepted is over. */
+/** Ends the pause after a request that was not accepted. */
 function endPause(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   movePayment(state, payment, { kind: "held" }, ctx);
   const job = state.jobs.get(payment.jobId);
@@ -204,7 +204,7 @@ export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void 
   }
 }
 
-/** Nobody has reported how a settle call ended: its router or its connection is gone. */
+/** Gives up a settle call whose end nobody has reported: its router or its connection is gone. */
 function giveUp(state: DispatchState, { key }: Payment, ctx: ReduceContext): void {
   const by = state.ledger.entrusted.has(key) ? "request" : "hub";
   settled(state, { key, settlement: { kind: "unknown", lost: true }, by, stored: null }, ctx);

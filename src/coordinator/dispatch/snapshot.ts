@@ -1,4 +1,4 @@
-// The saved form of a live job, and how jobs are rebuilt from it. Beside a job's way: it lets a job survive the loss of the hub's memory.
+// The saved form of a live job, and how jobs are rebuilt from it. It lets a job survive the loss of the hub's memory.
 import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";

@@ -1,6 +1,6 @@
 // The order of idle workers, and of the networks on probation, in one pool [JB3, JB11]. On a job's way: the claim takes the first one.
-// Who has changed is only noted, and gets its place when a claim looks at the pool. So a change costs no more than the claims before it did, no matter how many
-// models a worker offers: strangers may name a hundred of them, and nobody may ever ask for one.
+// A change only marks the worker or the network. A claim that looks at the pool then sorts it in. So a change costs the same however many models a worker offers:
+// strangers may name a hundred of them, and nobody may ever ask for one.
 import { OrderedPool } from "./pools.ts";
 
 /** Workers of one pool, least recently used first. A busy one that a claim has seen is in neither set. */

@@ -1,4 +1,4 @@
-// Counts the claims of pairing codes and decides which may go on. Beside a job's way: a pairing comes before a PRIVATE job.
+// Counts the claims of pairing codes and decides which may go on. A pairing comes before a PRIVATE job.
 import { LIMITS } from "../../protocol/limits.ts";
 import { MINUTE, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";

@@ -1,4 +1,4 @@
-// Lets everyone else have a turn while sockets send too much. On a job's way: beside it.
+// Lets everyone else have a turn while sockets send too much.
 import { TUNING } from "../tuning.ts";
 
 /**

@@ -1,4 +1,4 @@
-// Decides who may be a worker: keys, signatures, parking, tier. Beside a job's way: a worker registers before it gets jobs.
+// Decides who may be a worker: keys, signatures, parking, tier. A worker registers before it gets jobs.
 import { JobType } from "../../protocol/job.ts";
 import { keptModels } from "../../protocol/models.ts";
 import { isoTime } from "../../protocol/text.ts";

@@ -167,9 +167,9 @@ export interface HubRpc {
   models(): Promise<ModelList>;
   /** Tells the hub that a user has paired with a worker; waiting PRIVATE jobs may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts a claim of a pairing code as failed until it has won; false if a budget is spent. An earlier router does not say which key signed it [TR3]. */
+  /** Counts a claim of a pairing code as failed; {@link codeClaimed} takes that back. False if a budget is spent. An earlier router does not say which key signed it [TR3]. */
   mayClaimCode(client: string, id: string, signedBy?: string | null): Promise<boolean>;
-  /** Notes that the claim `id` has won, so it does not count as failed [TR3]. */
+  /** Takes back that the claim `id` has failed, because it has won [TR3]. */
   codeClaimed(id: string): Promise<void>;
   /** Wakes the hub, in case an alarm was lost, and deletes old rows; called by cron. */
   wake(): Promise<void>;

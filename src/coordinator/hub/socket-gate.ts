@@ -1,4 +1,4 @@
-// Decides which sockets may connect, how long they may stay unregistered, and how much each may send. Beside a job's way: before a worker registers.
+// Decides which sockets may connect, how long they may stay unregistered, and how much each may send.
 import { LIMITS } from "../../protocol/limits.ts";
 import { RETRY_AFTER, TIMING } from "../../protocol/times.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";

@@ -288,7 +288,7 @@ export class Sockets {
   lastSeen(id: string): number {
     const conn = this.#conns.get(id);
     if (conn === undefined) return 0;
-    // Shorter than every time that anyone compares this with. To ask the platform costs more than the whole claim.
+    // `seenFresh` is shorter than every limit that this time is compared with. To ask the platform costs more than the whole claim.
     if (Math.abs(Date.now() - conn.seenAt) < TUNING.seenFresh) return conn.seenAt;
     const beat = this.#beatAt(conn);
     return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);

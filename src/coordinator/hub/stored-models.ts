@@ -1,4 +1,4 @@
-// What is stored of the models that workers offer: when each was last offered. On a job's way: beside it, when workers come, change and go.
+// What is stored of the models that workers offer: when each was last offered. It is written when workers come, change and go.
 import { LIMITS } from "../../protocol/limits.ts";
 import type { StoredModel } from "../dispatch/index.ts";
 import { TokenBucket } from "../rates.ts";

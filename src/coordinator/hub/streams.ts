@@ -1,4 +1,4 @@
-// The event streams of jobs: who reads which job, and what the readers get. On a job's way: beside poll, while the job runs.
+// The event streams of jobs: who reads which job, and what the readers get. On a job's way: while it runs.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";

@@ -1,4 +1,4 @@
-// Reads the stake tiers of workers at registration and again in the sweep. Beside a job's way: a claim uses the tier that was read last, and never waits for one.
+// Reads the stake tiers of workers at registration and again in the sweep. A claim uses the tier that was read last, and never waits for one.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";

@@ -1,4 +1,4 @@
-// What the hub remembers of worker keys, in its SQLite. Beside a job's way: registration asks it, the end of an attempt changes it.
+// What the hub remembers of worker keys, in its SQLite. Registration asks it, the end of an attempt changes it.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";

@@ -3,7 +3,7 @@ import { addedPrompt, type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIEL
 import { LIMITS } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import { rawJsonMember, type Result, utf8Length, withFirstMember } from "../../protocol/text.ts";
-import { TIMING } from "../../protocol/times.ts";
+import { DAY } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
@@ -98,7 +98,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
   if (!provesUser(token.value, tokenHash)) return { ok: false, reason: refuse(c, "user_token_required") };
   const keys = pairings.map((pairing) => pairing.providerPubkey);
   const now = Date.now();
-  if (now - usedAt >= TIMING.day) {
+  if (now - usedAt >= DAY) {
     // The commit does not depend on it: the next one tries again.
     await markUsed(c.env.DB, userId, keys, now).catch((error: unknown) =>
       logError("pairings_not_marked", { request_id: c.get("requestId"), ...errorFacts(error) }),
