@@ -129,13 +129,13 @@ describe("a result says what it has cost", () => {
     ["run", "hi", "--stream"],
     ["task", "classify"],
   ])("without a payer nothing: the price is only a quote: %j", async (...words) => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start({ statuses: [] });
     const { code, stderr } = await runHere([...words, "--url", router.url, "--user", "ann"], { input: "a text" });
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/ {2}free \(quoted \$0\.0\d+\) {2}job /) });
   });
 
   it("with a payer, its price", async () => {
-    const router = await RouterServer.start({ gated: true });
+    const router = await RouterServer.start({ statuses: [], gated: true });
     const payer = join(temporaryFolder(), "payer.mjs");
     writeFileSync(payer, 'export default async () => ({ "X-PAYMENT": "paid" });');
     const { code, stderr } = await runHere(["run", "hi", "--payer", payer, "--url", router.url, "--user", "ann"]);

@@ -10,6 +10,8 @@ import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
 const SLOW = { statuses: Array.from({ length: 1_000 }, () => "pending" as const) };
+/** The first poll sees the end: a command polls every half second. */
+const AT_ONCE = { statuses: [] };
 const onlyJob = (router: RouterServer): string => [...router.jobs.keys()][0] ?? "";
 
 describe("job cancel", () => {
@@ -28,7 +30,7 @@ describe("job cancel", () => {
   });
 
   it("says that the job had ended, that the job is not known here, and what is wrong with the words", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     await runHere(["run", "hi", ...place]);
     const id = onlyJob(router);
@@ -45,7 +47,7 @@ describe("job cancel", () => {
 
 describe("job", () => {
   it("does not call a receipt invalid whose result is no longer stored", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     await runHere(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
     const id = onlyJob(router);
     expect((await runHere(["job", id, "--url", router.url])).stdout).toMatch(/^receipt {4}valid, worker /m);
@@ -130,7 +132,7 @@ describe("the list of jobs on disk", () => {
   });
 
   it("that cannot be written does not stop a job", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--url", router.url, "--config-dir", "/dev/null/x"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("cannot store the job in /dev/null/x/jobs.jsonl") });
   });
@@ -138,7 +140,7 @@ describe("the list of jobs on disk", () => {
 
 describe("models", () => {
   it("[JB10] lists them with their workers; run --model chooses one, and quote --model counts its workers", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     expect(await runHere(["models", "--url", router.url])).toEqual({ code: 0, stdout: "Tiny:1b  2 workers\n", stderr: "" });
     expect(JSON.parse((await runHere(["models", "--json", "--url", router.url])).stdout)).toEqual({ object: "list", data: [MODEL], workers_online: 1 });
@@ -151,7 +153,7 @@ describe("models", () => {
   });
 
   it("[JB10] a model of nobody ends with those that are online (5); no models, and no workers, are said", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     const { code, stderr } = await runHere(["run", "hi", "--model", "huge", ...place]);
     expect({ code, stderr }).toEqual({
@@ -165,7 +167,7 @@ describe("models", () => {
 
 describe("jobs", () => {
   it("[JB14] lists the jobs of this machine, and says how to see older ones", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     expect(await runHere(["jobs", ...place])).toEqual({ code: 0, stdout: "", stderr: "no jobs of this machine\n" });
     await runHere(["run", "one", ...place]);
@@ -179,7 +181,7 @@ describe("jobs", () => {
   });
 
   it("[JB14] of a user with a token come from the router; with a wrong one it says what is missing (5)", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     await router.client({ userId: "u", userToken: "secret" }).trust.create();
     await router.client({ userId: "u" }).submit({ job_type: "TASK", task_type: "classify", input: "x" });
@@ -194,7 +196,7 @@ describe("the text of a job on standard input", () => {
     ["Latin-1", [0x67, 0xfc, 0x74]],
     ["UTF-16, as Windows writes it", [0xff, 0xfe, 0x68, 0x00, 0x69, 0x00]],
   ])("in %s is refused: the worker would get, and the seeker pay for, another text", async (_title, bytes) => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     for (const command of [
       ["task", "classify"],
@@ -207,7 +209,7 @@ describe("the text of a job on standard input", () => {
   });
 
   it("may begin with a byte order mark, which is no part of it", async () => {
-    const router = await RouterServer.start();
+    const router = await RouterServer.start(AT_ONCE);
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     await runHere(["task", "classify", ...place], { input: "\uFEFFgood" });
     expect(JSON.parse(router.to("/v1/jobs/commit")[0]?.body ?? "{}")).toMatchObject({ payload: { input: "good" } });

@@ -9,6 +9,8 @@ import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 import { hasScript, terminal } from "./support/terminal.ts";
 
+/** The first poll sees the end: a command polls every half second. */
+const AT_ONCE = { statuses: [] };
 const proceed: Fault = (response, _request, go) => go(response);
 /** The coordinator has accepted the commit, and a proxy in front of it answers 500, which is not tried again. */
 const loseTo500: Fault = (response, _request, go) => {
@@ -33,7 +35,7 @@ describe("a paid commit whose answer was lost", () => {
     ["run", "hi", "--stream"],
     ["task", "classify"],
   ])("[API5] is told with its key, and with the key %j gets its job and pays nothing again", async (...words) => {
-    const router = await RouterServer.start({ gated: true });
+    const router = await RouterServer.start({ ...AT_ONCE, gated: true });
     const args = [...words, ...place(router)];
     router.fail("POST /v1/jobs/commit", proceed, loseTo500);
     const lost = await runHere(args, { input: "a text" });
@@ -47,7 +49,7 @@ describe("a paid commit whose answer was lost", () => {
   });
 
   it("is told as a broken connection, not as a coordinator that is not there", async () => {
-    const router = await RouterServer.start({ gated: true });
+    const router = await RouterServer.start({ ...AT_ONCE, gated: true });
     router.fail("POST /v1/jobs/commit", proceed, loseAnswer, loseAnswer, loseAnswer);
     const { code, stderr } = await runHere(["run", "hi", ...place(router)]);
     expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringMatching(ADVICE) });
@@ -55,7 +57,7 @@ describe("a paid commit whose answer was lost", () => {
   });
 
   it("is told too if the payment is refused afterwards, but not if it was only refused", async () => {
-    const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
+    const router = await RouterServer.start({ ...AT_ONCE, gated: true, payment: () => "payment_already_used" });
     router.fail("POST /v1/jobs/commit", proceed, reset);
     const { code, stderr } = await runHere(["run", "hi", ...place(router)]);
     expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(ADVICE) });
@@ -65,7 +67,7 @@ describe("a paid commit whose answer was lost", () => {
   });
 
   it.runIf(hasScript)("is told after Ctrl-C too (130)", async () => {
-    const router = await RouterServer.start({ gated: true });
+    const router = await RouterServer.start({ ...AT_ONCE, gated: true });
     router.fail("POST /v1/jobs/commit", proceed, hang);
     const run = terminal(["run", "hi", ...place(router)]);
     await run.says("sending the job …");
@@ -78,7 +80,7 @@ describe("a paid commit whose answer was lost", () => {
 });
 
 it("[API5] an accepted job whose state cannot be read is told with its key", async () => {
-  const router = await RouterServer.start({ gated: true });
+  const router = await RouterServer.start({ ...AT_ONCE, gated: true });
   router.fail("GET /v1/jobs", (response) => json(response, 404, { error: "not_found" }));
   const { code, stderr } = await runHere(["run", "hi", ...place(router)]);
   expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(ADVICE) });
@@ -86,7 +88,7 @@ it("[API5] an accepted job whose state cannot be read is told with its key", asy
 });
 
 it("[API5] a free commit whose answer was lost is told with its key, without words about money", async () => {
-  const router = await RouterServer.start();
+  const router = await RouterServer.start(AT_ONCE);
   router.fail("POST /v1/jobs/commit", loseTo500);
   const { stderr } = await runHere(["run", "hi", "--idempotency-key", "a;b", "--user", "u", "--url", router.url]);
   expect(stderr).toBe(

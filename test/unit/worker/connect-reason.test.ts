@@ -9,7 +9,8 @@ import { freePort } from "../../../scripts/coordinator-process.ts";
 import { reasonOf } from "../../../src/worker/node/connect-reason.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { lineView } from "../../../src/worker/node/worker-view.ts";
-import { runCli, WorkerProcess } from "./support/cli-process.ts";
+import { runHere } from "./support/cli-here.ts";
+import { WorkerProcess } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 type Listening = { listen(port: number, host: string, then: () => void): unknown; address(): ReturnType<Server["address"]>; close(): unknown };
@@ -81,12 +82,12 @@ describe("on the screen", () => {
 describe("commands that ask a coordinator", () => {
   it("say why the coordinator cannot be reached, and so does doctor", async () => {
     const port = await freePort();
-    const quote = await runCli(["quote", "--url", `http://127.0.0.1:${port}`]);
+    const quote = await runHere(["quote", "--url", `http://127.0.0.1:${port}`]);
     expect(quote).toMatchObject({
       code: 6,
       stderr: expect.stringContaining(`no coordinator at http://127.0.0.1:${port}: nothing listens there (ECONNREFUSED)`),
     });
-    const doctor = await runCli(["worker", "doctor", "--tasks-only", "--url", `ws://127.0.0.1:${port}/`, "--config-dir", temporaryFolder()]);
+    const doctor = await runHere(["worker", "doctor", "--tasks-only", "--url", `ws://127.0.0.1:${port}/`, "--config-dir", temporaryFolder()]);
     expect(doctor.stdout).toContain("cannot be reached: nothing listens there (ECONNREFUSED)");
   });
 
