@@ -1,12 +1,16 @@
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { env } from "cloudflare:workers";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { utf8Length } from "../../../src/protocol/text.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
 
 const OUTPUT = { summary: "s", n: [1, 2.5, "é"] };
 
+// Here the shipped time: the rows of what lives must not be copied in the middle of a test.
+const quick = TUNING.outboxLiveLinger;
+beforeAll(() => void Object.assign(TUNING, { outboxLiveLinger: 1_000 }));
+afterAll(() => void Object.assign(TUNING, { outboxLiveLinger: quick }));
 afterEach(() => vi.restoreAllMocks());
 
 const rows = (hub: TestHub): Promise<{ id: string }[]> => hub.sql("SELECT id FROM jobs");

@@ -45,9 +45,9 @@ async function copied(hub: TestHub): Promise<void> {
 }
 
 // On a busy machine a job may take longer than changes are collected, and would be copied twice.
-const { outboxLinger } = TUNING;
-beforeAll(() => void Object.assign(TUNING, { outboxLinger: 60_000 }));
-afterAll(() => void Object.assign(TUNING, { outboxLinger }));
+const { outboxLinger, outboxLiveLinger } = TUNING;
+beforeAll(() => void Object.assign(TUNING, { outboxLinger: 60_000, outboxLiveLinger: 60_000 }));
+afterAll(() => void Object.assign(TUNING, { outboxLinger, outboxLiveLinger }));
 
 /** A hub whose worker has done the jobs that a new key must do: each of them writes to the row of the key too. */
 async function warmHub(): Promise<{ hub: TestHub; worker: TestWorker }> {

@@ -48,12 +48,12 @@ async function full(db: object): Promise<Response> {
   return post("/v1/trust/create", { user_id: "w" }, {}, { ...db, ...limits });
 }
 
-describe.each([
+describe.concurrent.each([
   ["fails", { kind: "fails" }],
   ["loses its answer", { kind: "loses" }],
   ["does not answer in 5 s", { kind: "slow", ms: 7_000 }],
 ] as const)("D1 %s", (_, fault) => {
-  test.concurrent.each(STATEMENTS)("[API1] at $name: 503 with Retry-After, and the next request works", async ({ kind, ask }) => {
+  test.each(STATEMENTS)("[API1] at $name: 503 with Retry-After, and the next request works", async ({ kind, ask }) => {
     const fresh = await code();
     const response = await ask(await broken(kind, fault), fresh);
     expect(await refusal(response, 503)).toBe("overloaded");

@@ -1,6 +1,6 @@
 import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
 import { PairingCode } from "../../../src/protocol/rest.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
@@ -293,6 +293,10 @@ describe("a migration that fails", () => {
   });
 
   test("[API10] may take longer than the statements of a request", async () => {
+    const { store } = TIMING;
+    onTestFinished(() => void Object.assign(TIMING, { store }));
+    // The read of the names that comes first has this time too.
+    Object.assign(TIMING, { store: 1_000 });
     const slow = isolate((what) => (what === "BATCH" ? { kind: "slow", ms: TIMING.store + 500 } : { kind: "none" }));
     await migrate(slow.DB, MIGRATIONS.slice(0, 1));
     expect(await names()).toEqual(NAMES.slice(0, 1));
