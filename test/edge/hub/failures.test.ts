@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
 const LLM = { job_type: "LLM_INFER" };
@@ -42,36 +41,6 @@ describe("a worker's message about a failure", () => {
     expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "second" });
   });
 
-  test("[JB5] is one line of limited length: bidi marks, escapes, line ends and lone surrogates are removed", async () => {
-    const hub = new TestHub();
-    const worker = await hub.worker(ACKS);
-    const cases: [string, string | undefined][] = [
-      ["\u001B[31mred\u001B[0m", "[31mred[0m"],
-      ["one\r\n two\u2028three\u0085four\tfive", "one two three four five"],
-      ["\u202Egnp.exe\u2066\u200F\u061C", "gnp.exe"],
-      ["\uD83D\uDE00\uD83D", "😀\uFFFD"],
-      [`${"\u0000".repeat(100)}${"😀".repeat(600)}`, "😀".repeat(500)],
-      [" \n\u0007 ", undefined],
-      ["x".repeat(100_000), "x".repeat(LIMITS.messageChars)],
-    ];
-    for (const [said, shown] of cases) {
-      const id = await hub.commit("cheap", LLM);
-      worker.send(failed(await worker.assigned(), { message: said }));
-      await expect.poll(async () => (await hub.job(id)).status).toBe("failed");
-      expect((await hub.job(id)).result).toEqual({ error: "worker_error", ...(shown !== undefined && { message: shown }) });
-      // A worker that fails many jobs in a row gets no job until the tick.
-      await hub.pass(2_100);
-    }
-  });
-
-  test("[JB5] can come from an output with only an error", async () => {
-    const hub = new TestHub();
-    const worker = await hub.worker(ACKS);
-    const id = await hub.commit("cheap", LLM);
-    expect(await worker.complete(await worker.assigned(), { error: "no such voice\n" })).toMatchObject({ status: "accepted" });
-    expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "no such voice" });
-  });
-
   test("[JB5] is absent if the worker sent none, and is never logged", async () => {
     const lines: string[] = [];
     for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)));
@@ -90,14 +59,6 @@ describe("a worker's message about a failure", () => {
 });
 
 describe("failures with their own cause", () => {
-  test.each(["content_refused", "output_too_large"])("[JB5, WS9] job_failed %s is the job's cause", async (error) => {
-    const hub = new TestHub();
-    const worker = await hub.worker(ACKS);
-    const id = await hub.commit("cheap", LLM);
-    worker.send(failed(await worker.assigned(), { error }));
-    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error });
-  });
-
   test.each([
     ["a number", 4096, 8192],
     ["a map", { tiny: 4096 }, { tiny: 8192, other: 1 }],
@@ -121,22 +82,6 @@ describe("failures with their own cause", () => {
     await hub.online(2);
     larger.send(failed(again, { error: "context_length_exceeded", message: "9000 tokens", retryable: true }));
     await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded", message: "9000 tokens" });
-  });
-
-  test("[WS9] a job_reject for that reason ends the job if no worker has a larger context", async () => {
-    const hub = new TestHub();
-    const worker = await hub.worker(ACKS);
-    const id = await hub.commit("cheap", LLM);
-    const job = await worker.assigned();
-    worker.send({ type: "job_reject", job_id: job.job_id, reason: "context_length_exceeded" });
-    await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded" });
-  });
-
-  test.each([[-1], [1.5], ["4096"], [{ tiny: "many" }], [[]]])("[WS3] a registration with a context of %j is refused", async (context) => {
-    const hub = new TestHub();
-    const worker = await hub.connect();
-    worker.send(worker.registration({ context }));
-    expect(await worker.next("register_ack")).toMatchObject({ status: "error", error: "invalid_register" });
   });
 
   test("[WS3] a context that is null, or of a model called constructor, counts as not announced", async () => {

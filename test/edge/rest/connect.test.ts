@@ -9,7 +9,7 @@ vi.spyOn(console, "error").mockImplementation(() => undefined);
 const upgrade = { headers: { upgrade: "websocket" } };
 
 describe("WebSocket upgrade", () => {
-  test.each(["/", "/ws", "/v1", "/v1/ws", "/v1/health/", "/any/path?x=1"])("[WS1] %s is a worker socket", async (path) => {
+  test.each(["/", "/ws", "/v1", "/v1/ws", "/v1/health/", "/v1/jobs/x/y", "/any/path?x=1"])("[WS1] %s is a worker socket", async (path) => {
     const response = await rest(path, upgrade);
     expect(response.status).toBe(101);
     const socket = response.webSocket ?? expect.unreachable();

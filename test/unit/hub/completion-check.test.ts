@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { checkCompletion, type ExpectedOutput } from "../../../src/coordinator/hub/completion-check.ts";
+import { checkCompletion, type ExpectedOutput, workerMessage } from "../../../src/coordinator/hub/completion-check.ts";
 import type { ReceiptFields } from "../../../src/protocol/job.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { JobComplete } from "../../../src/protocol/worker-messages.ts";
@@ -126,6 +126,29 @@ describe("the receipt of a completion", () => {
       receipt: null,
       fault: `the output has ${LIMITS.outputBytes + 1} bytes as JSON text, at most ${LIMITS.outputBytes} are allowed`,
     });
+  });
+});
+
+describe("a worker's message about a failure", () => {
+  const said: [what: string, text: string | null | undefined, shown: string | undefined][] = [
+    ["escapes", "\u001B[31mred\u001B[0m", "[31mred[0m"],
+    ["line ends", "one\r\n two\u2028three\u0085four\tfive", "one two three four five"],
+    ["bidi marks", "\u202Egnp.exe\u2066\u200F\u061C", "gnp.exe"],
+    ["a lone surrogate", "\uD83D\uDE00\uD83D", "😀\uFFFD"],
+    ["more than its length", `${"\u0000".repeat(100)}${"😀".repeat(600)}`, "😀".repeat(500)],
+    ["far more than its length", "x".repeat(100_000), "x".repeat(LIMITS.messageChars)],
+    ["nothing that can be seen", " \n\u0007 ", undefined],
+    ["null", null, undefined],
+    ["nothing", undefined, undefined],
+  ];
+  it.each(said)("[JB5] is one line of limited length, without what a terminal would follow: %s", (_, text, shown) => {
+    expect(workerMessage(text)).toEqual(shown === undefined ? {} : { message: shown });
+  });
+
+  it("[JB5] is the text of an output that has only an error", () => {
+    const output = { error: "no such voice\n" };
+    for (const job of [SUMMARIZE, null]) expect(check(completion({}, output), job)).toMatchObject({ verdict: "worker_error", message: "no such voice" });
+    expect(check(completion({}, { ...output, more: 1 }), null).verdict).toBe("valid");
   });
 });
 
