@@ -68,7 +68,7 @@ const migrations = await readD1Migrations("migrations");
  * else is the same code with the same settings, so the other edge tests run on one instance. What a worker or a user sees of the network id on the svm
  * instance is in test/conformance/instances/svm.test.ts.
  */
-const PER_INSTANCE = ["hub/required", ...["docs", "home-page", "payment"].map((name) => `rest/${name}`)].map((name) => `test/edge/${name}.test.ts`);
+const PER_INSTANCE = ["docs", "home-page", "payment"].map((name) => `test/edge/rest/${name}.test.ts`);
 
 /** The edge project of an instance: tests in workerd, with the bindings of its wrangler file, in testnet mode. A test may override any variable. */
 function edge(instance: "evm" | "svm"): TestProjectConfiguration {

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { TestHub } from "../support/worker-hub.ts";
 
+test("[WS3] the challenge survives the loss of the hub's memory", async () => {
+  const hub = new TestHub();
+  const worker = await hub.connect();
+  await hub.evict();
+  expect((await worker.register({ signed: true })).authenticated).toBe(true);
+});
+
 describe("reconnecting", () => {
   test("[WS10] a listed job that ended meanwhile is cancelled", async () => {
     const hub = new TestHub();

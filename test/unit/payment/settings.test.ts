@@ -4,6 +4,14 @@ import { readSettings, SettingsError } from "../../../src/coordinator/config.ts"
 const evm = (payTo: string) => () => readSettings({ INSTANCE: "evm", EVM_PAY_TO: payTo });
 const svm = (payTo: string) => () => readSettings({ INSTANCE: "svm", SVM_PAY_TO: payTo });
 
+test.each([
+  ["Compute.Example:443", "compute.example"],
+  ["compute.example:8443", "compute.example:8443"],
+  ["compute.example:80", "compute.example:80"],
+])("[WS2] PUBLIC_HOST %s is %s: workers sign it as a URL has it", (text, host) => {
+  expect(readSettings({ INSTANCE: "evm", PUBLIC_HOST: text }).publicHost).toBe(host);
+});
+
 describe("where the money goes", () => {
   // The examples of EIP-55.
   const CHECKSUMMED = [
