@@ -10,11 +10,11 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Wait for minutes and do nothing meanwhile: beside other work, such a process and its coordinator need 1 % of a core. */
-const MINUTES = ["minutes", "pairing"].map((name) => `test/conformance/slow/${name}.test.ts`);
+/** Wait for half a minute or more and do nothing meanwhile: beside other work, such a process and its coordinator need 1 % of a core. */
+const MINUTES = ["minutes", "pairing", "models", "bodies"].map((name) => `test/conformance/slow/${name}.test.ts`);
 
-/** Files that give one coordinator all the work that a machine can send it, and measure how it serves others meanwhile: each runs alone. */
-const FLOODS = ["attacks/floods", "instances/waiting-requests"].map((name) => `test/conformance/${name}.test.ts`);
+/** Gives one coordinator all the work that a machine can send it, and measures how it serves others meanwhile: it runs alone. */
+const FLOODS = ["test/conformance/attacks/floods.test.ts"];
 
 /** Black-box: real processes, HTTP and WebSockets. From the repository: npx vitest run --root . --config test/conformance/vitest.config.ts */
 export default defineConfig({

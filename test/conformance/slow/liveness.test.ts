@@ -91,19 +91,4 @@ describe.concurrent("life of a socket", () => {
     }
     expect(exact.worker.frames.filter(({ type }) => type === "heartbeat_ack").length).toBeGreaterThanOrEqual(6);
   });
-
-  test("[SPEC] workers_online falls when a worker leaves", { timeout: 30_000 }, async () => {
-    const other = await start("svm");
-    const worker = await WorkerSocket.open(other.socketUrl);
-    expect((await other.api.get("/v1/health")).body.workers_online).toBe(0);
-    await worker.registerPlain();
-    expect((await other.api.get("/v1/health")).body.workers_online).toBe(1);
-    const second = await WorkerSocket.open(other.socketUrl);
-    await second.registerPlain();
-    expect((await other.api.get("/v1/health")).body.workers_online).toBe(2);
-    worker.close();
-    const clock = stopwatch();
-    while (clock() < 10_000 && (await other.api.get("/v1/health")).body.workers_online !== 1) await pass(50);
-    expect((await other.api.get("/v1/health")).body.workers_online).toBe(1);
-  });
 });

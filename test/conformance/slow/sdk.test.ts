@@ -13,10 +13,7 @@ let evm: Subject;
 let limited: Subject;
 
 beforeAll(async () => {
-  [evm, limited] = await Promise.all([
-    start("evm"),
-    start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", COMMITS_PER_MINUTE: "3", POLLS_PER_TEN_SECONDS: "4" }),
-  ]);
+  [evm, limited] = await Promise.all([start("evm"), start("evm", { TESTNET_MODE: "true", RATE_LIMITS: "on", POLLS_PER_TEN_SECONDS: "4" })]);
 });
 
 /** Returns the error of a rejected promise; fails the test if the promise resolves. */

@@ -16,6 +16,7 @@ describe("requests that wait", () => {
   const poll = (owner: string | null) => ({ owner, isCommit: false });
 
   test("[API6, LM1] 200 of one client and 2,000 in all may wait; the others get the present state, until a job ends", async () => {
+    expect([LIMITS.waitsPerClient, LIMITS.waits]).toEqual([200, 2_000]);
     const deadlines = new Deadlines();
     const waits = new Waits(deadlines);
     expect(await waiting(waits, 300, () => "one", poll("a"))).toBe(LIMITS.waitsPerClient);
