@@ -15,7 +15,7 @@ const refused = (error: string) => ({ type: "register_ack", status: "error", err
 beforeAll(async () => {
   [evm, svm] = await Promise.all([
     start("evm", { TESTNET_MODE: "true", WORKER_AUTH: "required", PUBLIC_HOST: "" }),
-    start("svm", { TESTNET_MODE: "true", WORKER_AUTH: "required", STAKE_SOURCE: "table", PUBLIC_HOST: "svm.example" }),
+    start("svm", { TESTNET_MODE: "true", WORKER_AUTH: "required", STAKE_SOURCE: "table", PUBLIC_HOST: "svm.example:8443" }),
   ]);
 });
 
@@ -78,11 +78,15 @@ describe("another worker's key", () => {
     const challenge = await worker.challenge();
     const signature = signText(worker.identity, registerText({ ...challenge, host: "middleman.example" }, worker.pubkey));
     expect(await worker.registerPlain({ signature })).toMatchObject(refused("invalid_signature"));
+    const dialled = await WorkerSocket.open(svm.socketUrl);
+    const other = signText(dialled.identity, registerText({ ...(await dialled.challenge()), host: svm.host }, dialled.pubkey));
+    expect(await dialled.registerPlain({ signature: other }), "the host that it dialled, where PUBLIC_HOST is set").toMatchObject(refused("invalid_signature"));
+    expect((await dialled.ended()).code).toBe(4401);
   });
 
   test("[WS2] PUBLIC_HOST stands in the challenge whatever host a middleman says in Host or beside it", async () => {
     for (const headers of [["Host: middleman.example"], [`Host: ${svm.host}`, "X-Forwarded-Host: middleman.example", "Forwarded: host=middleman.example"]])
-      expect((await challengeOf(svm, ...headers)).host).toBe("svm.example");
+      expect((await challengeOf(svm, ...headers)).host).toBe("svm.example:8443");
     expect((await challengeOf(evm, `Host: ${evm.host}`, "X-Forwarded-Host: middleman.example")).host).toBe(evm.host);
   });
 

@@ -5,7 +5,7 @@ import { type Answer, type Fields, newUser, task } from "../support/api.ts";
 import { start, type Subject } from "../support/coordinator.ts";
 import { type FakeFacilitator, fakeFacilitator, type Reply } from "../support/facilitator.ts";
 import { head, RawHttp, rawRequest, sendThenRead } from "../support/raw-http.ts";
-import { fullWorker } from "../support/worker.ts";
+import { fullWorker, WorkerSocket } from "../support/worker.ts";
 
 let facilitator: FakeFacilitator;
 let evm: Subject;
@@ -399,4 +399,11 @@ describe("the resource of a 402", () => {
       expect(answer.all).toContain('"resource":"https://pay.example/v1/jobs/commit/fast"');
     }
   });
+});
+
+test("[WS5] outside testnet mode workers must sign", async () => {
+  const plain = await WorkerSocket.open(evm.socketUrl);
+  expect(await plain.registerPlain()).toMatchObject({ status: "error", error: "auth_required" });
+  expect((await plain.ended()).code).toBe(4401);
+  await fullWorker(evm.socketUrl);
 });

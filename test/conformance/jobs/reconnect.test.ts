@@ -182,28 +182,27 @@ describe("drain and disconnect", () => {
 
 describe("the coordinator's own faults", () => {
   test("[JB9, WS4] killed after a 201 and after an assignment, it comes back with both jobs, and both complete", { timeout: 60_000 }, async () => {
-    const subject = await start("evm");
     const identity = newIdentity();
     const user = newUser();
-    const worker = await fullWorker(subject.socketUrl, {}, identity);
-    await subject.api.pair(user, worker);
-    const done = await subject.api.commit(task(user, "done", PRIVATE));
+    const worker = await fullWorker(evm.socketUrl, {}, identity);
+    await evm.api.pair(user, worker);
+    const done = await evm.api.commit(task(user, "done", PRIVATE));
     worker.ack(await worker.assigned(done));
     await worker.complete(done, OUTPUT);
-    const before = await subject.api.job(done);
-    const id = await subject.api.commit(task(user, "assigned", PRIVATE));
-    const waiting = await subject.api.commit(task(user, "waiting", PRIVATE));
+    const before = await evm.api.job(done);
+    const id = await evm.api.commit(task(user, "assigned", PRIVATE));
+    const waiting = await evm.api.commit(task(user, "waiting", PRIVATE));
     worker.ack(await worker.assigned(id));
     const finished = worker.completion(id, OUTPUT);
-    await subject.kill();
-    const again = await start("evm", { TESTNET_MODE: "true" }, subject);
-    const back = await fullWorker(again.socketUrl, { resume: [{ job_id: id, attempt: 1 }] }, identity);
+    await evm.kill();
+    evm = await start("evm", { TESTNET_MODE: "true" }, evm);
+    const back = await fullWorker(evm.socketUrl, { resume: [{ job_id: id, attempt: 1 }] }, identity);
     expect(await back.ask(finished, (frame) => frame.type === "job_complete_ack" && frame.job_id === id)).toMatchObject({ status: "accepted" });
     const assign = await back.assigned(waiting);
     back.ack(assign);
     expect((await back.complete(waiting, OUTPUT)).status).toBe("accepted");
-    expect((await again.api.ended(id)).status).toBe("completed");
-    expect((await again.api.ended(waiting)).status).toBe("completed");
-    expect(await again.api.job(done)).toEqual(before);
+    expect((await evm.api.ended(id)).status).toBe("completed");
+    expect((await evm.api.ended(waiting)).status).toBe("completed");
+    expect(await evm.api.job(done)).toEqual(before);
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { newIdentity } from "../../conformance/support/identity.ts";
 import { encode } from "../pay/envelope.ts";
 import { balanceOf, type Payment } from "../pay/pay.ts";
 import { WRONGS } from "../pay/wrongs.ts";
@@ -76,6 +77,11 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
       expect(allowed).toContain(name);
     expect((await fetch(`${bench.url}/v1/quote?job_type=TASK`)).status).toBe(200);
     expect((await fetch(`${bench.url}/v1/jobs/${crypto.randomUUID()}`)).status).toBe(404);
+    const post = (path: string, body: object) => fetch(`${bench.url}/v1/trust/${path}`, { method: "POST", body: JSON.stringify(body) });
+    const created = await post("create", { user_id: "a" });
+    expect(created.status).toBe(201);
+    const { pairing_code } = (await created.json()) as Bag;
+    expect((await post("claim", { pairing_code, provider_pubkey: newIdentity().pubkey })).status).toBe(200);
     expect((await fetch(`${bench.url}/v1/trust/list?user_id=a`)).status).toBe(200);
   });
 
