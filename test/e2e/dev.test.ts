@@ -92,15 +92,15 @@ describe("npm run dev", () => {
     });
 
     it("says which port is taken and what to do", async () => {
-      const second = dev("evm", "--port", String(port), "--state", temporaryFolder("second"));
-      expect(await second.exited).toBe(1);
-      expect(second.lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
+      const { code, lines } = await commandHere(["evm", "--port", String(port), "--state", temporaryFolder("second")], "dev");
+      expect(code).toBe(1);
+      expect(lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
     });
 
     it("a second one on the same state folder does not start, and says why", async () => {
-      const second = dev("svm", "--port", String(await freePort()), "--state", folder);
-      expect(await second.exited).toBe(1);
-      expect(second.lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+      const { code, lines } = await commandHere(["svm", "--port", String(await freePort()), "--state", folder], "dev");
+      expect(code).toBe(1);
+      expect(lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     });
 
     it("the first leaves no child process behind when it is killed", async () => {

@@ -52,7 +52,8 @@ async function launchServer(host?: string): Promise<{ port: number; sockets: Web
   return { port, sockets, got };
 }
 
-describe.skipIf(!HAS_LIBRARIES)(`examples/worker.py, as docs/protocol.md describes a worker${WITHOUT}`, () => {
+// Each with servers of its own: they wait for the pauses of the example, and those can pass at once.
+describe.skipIf(!HAS_LIBRARIES).concurrent(`examples/worker.py, as docs/protocol.md describes a worker${WITHOUT}`, () => {
   let coordinator: CoordinatorHere;
   beforeAll(async () => {
     coordinator = await launchCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" });
