@@ -81,11 +81,15 @@ describe.skipIf(CHROMIUM === undefined)(`the home page, in Chromium${WITHOUT}`, 
 
   it("says when the coordinator does not answer, and shows the number again when it does", async () => {
     const tab = await open(free);
+    // A page that becomes visible looks at once.
+    const look = () => tab.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     await tab.says("#workers", "0", true);
     await context.setOffline(true);
+    await look();
     await tab.says("#trouble", "does not answer");
     expect(await tab.text("#workers")).toBe("–");
     await context.setOffline(false);
+    await look();
     await tab.says("#workers", "0", true);
     expect(await tab.text("#trouble")).toBe("");
   });

@@ -76,6 +76,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await worker.says("#pair-result", "Paired.");
     const key = await worker.key();
 
+    await comeBack(tab);
     await tab.says("#paired", "Paired");
     const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
     expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));

@@ -40,7 +40,7 @@ describe.skipIf(CHROMIUM === undefined)(`the SDK, in Chromium${WITHOUT}`, () => 
       const end = async (call: (router: ComputeRouter, signal: AbortSignal) => Promise<unknown>, kept?: Promise<void>) => {
         const jobs: LocalJob[] = [];
         const router = new Client({ baseUrl, timeout: 60_000, jobList: { add: (added) => (jobs.push(added), kept), all: () => jobs } });
-        const reason = await call(router, AbortSignal.timeout(10_000)).catch((error: unknown) => error);
+        const reason = await call(router, AbortSignal.timeout(5_000)).catch((error: unknown) => error);
         return { reason: reason instanceof Error && reason.name, jobId: jobs[0]?.jobId };
       };
       return Promise.all([
