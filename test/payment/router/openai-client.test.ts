@@ -1,14 +1,11 @@
 // OpenAI's own client while workers come, go, fail and know less than ours: what someone sees who has changed nothing but the base URL [API9, JB10, JB12].
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { freePort } from "../../../scripts/coordinator-process.ts";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { newIdentity } from "../../conformance/support/identity.ts";
 import { type Frame, fullWorker, specWorker, type WorkerSocket } from "../../conformance/support/worker.ts";
-import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
+import { shareCoordinator } from "../../support/coordinator.ts";
+import type { CoordinatorHere } from "../../support/coordinator-here.ts";
 import { until } from "../../support/until.ts";
 
 const MESSAGES = [{ role: "user" as const, content: "Say hello." }];
@@ -16,17 +13,11 @@ const MESSAGES = [{ role: "user" as const, content: "Say hello." }];
 type Signed = { compute_router: { job_id: string; receipt: Parameters<typeof verifyReceipt>[0]; attempt: number } };
 
 let free: CoordinatorHere;
-let folder: string;
 let client: OpenAI;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "compute-router-openai-"));
-  free = await startHere({ instance: "evm", port: await freePort(), stateDir: folder, settings: { TESTNET_MODE: "true" } });
+  free = await shareCoordinator("evm");
   client = new OpenAI({ baseURL: `${free.url}/v1`, apiKey: "none" });
-});
-afterAll(async () => {
-  await free.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 beforeEach(() => online(0));
 
@@ -121,17 +112,6 @@ describe("a stream", () => {
     await expect(page.end).rejects.toBeInstanceOf(OpenAI.APIError);
     expect(page.shown()).toBe("Good morn");
     expect(await jobOf(response.headers.get("x-job-id"))).toMatchObject({ status: "completed", result: { output: "Hello there." } });
-  });
-
-  it("[API9, JB13] that its reader leaves before a worker has begun is cancelled", async () => {
-    const { data, response } = await stream();
-    data.controller.abort();
-    const id = response.headers.get("x-job-id");
-    const end = await until("the end of the job", async () => {
-      const job = await jobOf(id);
-      return job.status === "failed" ? job : undefined;
-    });
-    expect(end.result).toEqual({ error: "cancelled" });
   });
 });
 

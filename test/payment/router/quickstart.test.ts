@@ -9,9 +9,10 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort, ROOT } from "../../../scripts/coordinator-process.ts";
+import { ROOT } from "../../../scripts/coordinator-process.ts";
 import { CLI } from "../../support/cli.ts";
-import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
+import { shareCoordinator } from "../../support/coordinator.ts";
+import type { CoordinatorHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, PRICE } from "../support/bench.ts";
@@ -106,14 +107,11 @@ describe("the quick starts where jobs are free", () => {
   let worker: PlainWorker;
 
   beforeAll(async () => {
-    free = await startHere({ instance: "evm", port: await freePort(), stateDir: join(folder, "state"), settings: { TESTNET_MODE: "true" } });
+    free = await shareCoordinator("evm");
     worker = new PlainWorker(free.socketUrl, { acks: true });
     await worker.connect();
     worker.serve();
-    return async () => {
-      worker.close();
-      await free.stop();
-    };
+    return () => worker.close();
   });
 
   it.each([
@@ -178,10 +176,5 @@ const router = new ComputeRouter({ baseUrl: "http://127.0.0.1:4010" });
 ${code}
 console.log("", output === "an answer", verified);`;
     expect(await typescript(whole, free.url)).toBe("an answer true true\n");
-  });
-
-  it.each(["--no-stream", "--stream"])("the command line runs a job %s", async (option) => {
-    const { stdout } = await run(process.execPath, [CLI, "run", "Hi", "--url", free.url, "--config-dir", folder, option]);
-    expect(stdout).toBe("an answer\n");
   });
 });

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { launchCoordinator } from "../../support/coordinator.ts";
+import { shareCoordinator } from "../../support/coordinator.ts";
 import { bundleExample } from "../../support/example.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import type { FullLab } from "../start-lab.ts";
@@ -45,7 +45,7 @@ describe.each([
 });
 
 it("[API9] examples/ai-sdk.mjs: the AI SDK answers, streams and shows the receipt", async () => {
-  const coordinator = await launchCoordinator("evm");
+  const coordinator = await shareCoordinator("evm");
   const worker = new PlainWorker(coordinator.socketUrl, { acks: true });
   await worker.connect();
   worker.serve();
