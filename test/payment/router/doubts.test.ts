@@ -44,10 +44,10 @@ beforeAll(async () => {
 const settles = ({ payer: by }: Payment) =>
   lab.facilitator.log.calls.filter(({ operation, payer }) => operation === "settle" && payer?.toLowerCase() === by.toLowerCase());
 
-describe.each(["evm", "svm"] as const)("answers of a facilitator on %s", (side) => {
+describe("answers of a facilitator on evm", () => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = benches[side];
+    bench = benches.evm;
     await bench.join(6);
     return () => bench.leave();
   });
