@@ -39,9 +39,20 @@ export async function bringUp(session: Session, options: BringUp): Promise<Up> {
   return { coordinators, llm: await choice };
 }
 
-/** Rejects when one of them ends unexpectedly. */
-export async function whileUp(coordinators: readonly Coordinator[]): Promise<never> {
-  throw new StartFailure(await Promise.race(coordinators.map(async ({ instance, failed }) => `${instance}: ${await failed}`)));
+/** Each resolves when that coordinator ended unexpectedly, with the reason. */
+export function failuresOf(coordinators: readonly Coordinator[]): Promise<string>[] {
+  return coordinators.map(async ({ instance, failed }) => `${instance}: ${await failed}`);
+}
+
+/** What follows the jobs: with `--once` the end, with an exit code; otherwise everything stays up until Ctrl-C. @throws {StartFailure} if one of `failures` comes */
+export async function afterJobs(
+  session: Session,
+  { once, good, banner, failures }: { once: boolean; good: boolean; banner: string; failures: readonly Promise<string>[] },
+): Promise<number> {
+  if (once) return good ? 0 : 1;
+  console.log(banner);
+  session.markUp();
+  throw new StartFailure(await Promise.race(failures));
 }
 
 async function bringUpOne(session: Session, { ports, stateDir, settings }: BringUp, instance: Instance, choice: Promise<LocalLlm>): Promise<Coordinator> {

@@ -10,7 +10,7 @@ import * as z from "zod";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
 import { untrusted } from "../src/worker/node/status-line.ts";
 import { npmCi } from "../src/worker/runtimes/embedded-install.ts";
-import { assertPortsFree, bringUp, whileUp } from "./bring-up.ts";
+import { afterJobs, assertPortsFree, bringUp, failuresOf } from "./bring-up.ts";
 import { startChild } from "./child.ts";
 import { type Coordinator, type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
 import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./first-jobs.ts";
@@ -39,15 +39,8 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
     if (await runPaidJob(coordinator, lab, job, width, signal)) good++;
   }
   console.log(`\n${good} of ${coordinators.length} jobs paid, done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start`);
-  if (once) return good === coordinators.length ? 0 : 1;
-  console.log(paidBanner(coordinators, llm, lab));
-  session.markUp();
-  return await Promise.race([
-    whileUp(coordinators),
-    lab.failed.then((problem): never => {
-      throw new StartFailure(problem);
-    }),
-  ]);
+  const isGood = good === coordinators.length;
+  return await afterJobs(session, { once, good: isGood, banner: paidBanner(coordinators, llm, lab), failures: [...failuresOf(coordinators), lab.failed] });
 }
 
 async function main(): Promise<number> {

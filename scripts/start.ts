@@ -2,7 +2,7 @@
 // jobs.
 import { resolve } from "node:path";
 import { ComputeRouter } from "../src/sdk/index.ts";
-import { assertPortsFree, bringUp, whileUp } from "./bring-up.ts";
+import { afterJobs, assertPortsFree, bringUp, failuresOf } from "./bring-up.ts";
 import { type Coordinator, ROOT } from "./coordinator-process.ts";
 import { banner, FIRST_JOBS, runFirstJob } from "./first-jobs.ts";
 import { readStartOptions, runSession, type Session, type StartOptions } from "./session.ts";
@@ -37,10 +37,7 @@ async function run({ once, ports, state }: StartOptions, session: Session): Prom
   await assertPortsFree(place);
   const { coordinators, llm } = await bringUp(session, { ...place, settings: { evm: SETTINGS, svm: SETTINGS } });
   const good = await runJobs(coordinators, session);
-  if (once) return good ? 0 : 1;
-  console.log(banner(coordinators, llm));
-  session.markUp();
-  return await whileUp(coordinators);
+  return await afterJobs(session, { once, good, banner: banner(coordinators, llm), failures: failuresOf(coordinators) });
 }
 
 async function main(): Promise<number> {
