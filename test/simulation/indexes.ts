@@ -284,7 +284,10 @@ function checkJobs(state: DispatchState): void {
     for (const name of POOLS) listed += pools.get(name)?.size ?? 0;
   }
   if (listed !== own) broken("index", `waitingFor lists ${listed}, should be ${own}`);
-  for (const jobs of state.privateJobs.values()) secret -= jobs.size;
+  for (const jobs of state.privateJobs.values()) {
+    if (jobs.size === 0) broken("index", "privateJobs keeps a user without one");
+    secret -= jobs.size;
+  }
   if (secret !== 0) broken("index", "privateJobs has strangers");
   if ((state.queue.jobs > 0 || state.resting.size > 0) !== (state.tickDue !== null)) broken("I14", "the tick is not armed as it should be");
   if (state.workers.size > 0 !== (state.sweepDue !== null)) broken("I14", "the sweep is not armed as it should be");

@@ -72,7 +72,7 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
  * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; if this job is `spared`, the caller handles it.
  */
 function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
-  if (state.settings.receiptPolicy === "record" || state.workers.get(worker.key) !== worker || job.struck.has(worker.key)) return;
+  if (state.settings.receiptPolicy === "record" || job.struck.has(worker.key)) return;
   // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
   if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((holder) => holder.key === worker.key)) return;
   job.struck.add(worker.key);

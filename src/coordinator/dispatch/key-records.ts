@@ -35,7 +35,7 @@ function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx
   const before = worker.record;
   if (record === before) return;
   worker.record = record;
-  if (worker.authenticated || record.strikes !== before.strikes || record.parks !== before.parks)
+  if (worker.authenticated || record.strikes !== before.strikes)
     ctx.rows.push({ type: "record", key: worker.key, authenticated: worker.authenticated, record: { ...record } });
   const proven = standingOf(record, worker.authenticated) === "proven";
   if (proven === worker.proven) return;

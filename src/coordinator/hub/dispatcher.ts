@@ -247,9 +247,8 @@ export class Dispatcher {
   /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
     const record = this.#batch?.records.get(key)?.record ?? this.#keys.find(key)?.record ?? NEW_KEY;
-    // If the clock was set back since, the park must not last longer than the longest one, and no failure lies in the future.
-    const now = this.#clock();
-    return { ...record, parkedUntil: Math.min(record.parkedUntil, now + TIMING.parkMax), failedAt: Math.min(record.failedAt, now) };
+    // If the clock was set back since, the park must not last longer than the longest one.
+    return { ...record, parkedUntil: Math.min(record.parkedUntil, this.#clock() + TIMING.parkMax) };
   }
 
   /** True if a change of this job is not durable yet. */

@@ -53,6 +53,8 @@ describe("a worker without `ack` that has just registered", () => {
     desk.submit("k");
     desk.register("w", PLAIN);
     expect(words(desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["TASK"]), acks: true }))).toBe("assign k 1 to w#1");
+    // From then on it must acknowledge [WS9].
+    expect(words(desk.pass(TIMING.ack))).toContain("cancel k 1 on w#1: ack_timeout");
   });
 
   test("[JB2] gets at once a job whose claim window ends within the 2 s, the first one in order", () => {

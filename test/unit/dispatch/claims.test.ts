@@ -113,6 +113,17 @@ describe("who gets what", () => {
     expect(tried).toHaveLength(LIMITS.failuresInARow);
     expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#1");
   });
+
+  test("[JB4] a worker that does a job well between its failures goes on", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 12; n++) desk.submit(`j${n}`);
+    desk.register("w");
+    const fail = (n: number) => desk.tell({ type: "failed", connId: "w#1", jobId: `j${n}`, attempt: 1, retryable: true });
+    for (let n = 0; n < LIMITS.failuresInARow - 1; n++) fail(n);
+    done(desk, "w#1", "j4");
+    for (let n = 5; n < 4 + LIMITS.failuresInARow; n++) fail(n);
+    expect(desk.where("j9")).toBe("assigned w 1");
+  });
 });
 
 describe("any number of fresh keys", () => {
@@ -151,10 +162,10 @@ describe("any number of fresh keys", () => {
   test("[WS9, LM1] acknowledge a job and then reject it: the first eight use no attempt, each later one uses one, so few keys held it", () => {
     const desk = new Desk();
     desk.submit("j");
-    const rejects = (key: string) => {
+    const rejects = (key: string, started = true) => {
       const assigned = words(desk.register(key));
       const attempt = jobOf(desk).attempts;
-      desk.tell({ type: "ack", connId: `${key}#1`, jobId: "j", attempt });
+      if (started) desk.tell({ type: "ack", connId: `${key}#1`, jobId: "j", attempt });
       desk.tell({ type: "reject", connId: `${key}#1`, jobId: "j" });
       desk.tell({ type: "disconnect", connId: `${key}#1` });
       isBounded(desk);
@@ -162,6 +173,8 @@ describe("any number of fresh keys", () => {
     };
     const attempts = [...Array.from({ length: LIMITS.startedRejections + 1 }, () => 1), 2];
     for (const [n, attempt] of attempts.entries()) expect(rejects(FRESH[n] ?? "")).toBe(`assign j ${attempt} to ${FRESH[n]}#1`);
+    // A worker that never started it still uses none.
+    expect(rejects("busy", false)).toBe("assign j 3 to busy#1");
     expect(words(desk.register("honest"))).toBe("assign j 3 to honest#1");
     expect(words(done(desk, "honest#1", "j"))).toBe("accepted");
   });
@@ -254,7 +267,8 @@ describe("privacy and stake", () => {
     desk.register("own");
     desk.submit("j", secret);
     desk.register("new");
-    desk.tell({ type: "paired", userId: "ann", key: "new" });
+    // It is saved, because the hub may lose its memory before the requeue.
+    expect(desk.tell({ type: "paired", userId: "ann", key: "new" }).rows).toEqual([{ type: "save", jobId: "j" }]);
     expect(words(fail(desk, "own#1", "j"))).toBe("assign j 2 to new#1");
   });
 

@@ -76,6 +76,31 @@ describe("the claim between proven keys and newcomers", () => {
     expect(desk.where("0f-job")).toBe("assigned old 1");
   });
 
+  test("[JB11, WS10] a key that lost its job and lists it when it comes back is at work again", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit(OTHER);
+    desk.tell({ type: "disconnect", connId: "a#1" });
+    desk.pass(TIMING.grace);
+    expect(desk.where(OTHER)).toBe("pending");
+    desk.register("a", { ...NEWCOMER, network: "n", resume: [{ jobId: OTHER, attempt: 1 }] });
+    expect(desk.where(OTHER)).toBe("running a 1");
+    newcomer(desk, "b", "n");
+    desk.register("old");
+    desk.pass(2 * TIMING.backOff);
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned old 1");
+  });
+
+  test("[JB11, JB9] after the hub lost its memory the turn of a network is that of the key that got a job last", () => {
+    const desk = new Desk();
+    desk.register("a1", { ...NEWCOMER, network: "a", lastUsedAt: desk.now - 900 });
+    desk.register("b", { ...NEWCOMER, network: "b", lastUsedAt: desk.now - 500 });
+    desk.register("a2", { ...NEWCOMER, network: "a", lastUsedAt: desk.now - 100 });
+    desk.submit(OTHER);
+    expect(desk.where(OTHER)).toBe("assigned b 1");
+  });
+
   test("[JB11] among newcomers the turn goes by network, whatever the number of keys", () => {
     const desk = new Desk();
     for (const key of ["a1", "a2", "a3"]) newcomer(desk, key, "a");
@@ -157,6 +182,58 @@ describe("blame", () => {
     desk.pass(TIMING.backOff - 1);
     desk.submit("0f-job");
     expect(desk.where("0f-job")).toBe("assigned old 1");
+    // Its next failure counts as the second one.
+    expect(desk.state.networks.get("n")?.failures).toBe(1);
+  });
+
+  test("[JB11] a network that nobody has connected from for a long time begins anew", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit(FIFTH);
+    fail(desk, "a", FIFTH, 1);
+    desk.tell({ type: "disconnect", connId: "a#1" });
+    desk.pass(TIMING.backOff + TIMING.backOffMax + 1);
+    newcomer(desk, "fresh", "n");
+    expect(desk.state.networks.get("n")?.failures).toBe(0);
+  });
+
+  test("[JB11] a verified completion gives a network its turn back at once", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit(OTHER);
+    fail(desk, "a", OTHER, 1);
+    desk.submit("02-job");
+    complete(desk, "a", "02-job");
+    desk.pass(1);
+    desk.register("old");
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned a 1");
+  });
+
+  test("[JB11] a PRIVATE job of its own user does not take the blame from a network", () => {
+    const desk = new Desk();
+    newcomer(desk, "a", "n");
+    desk.submit(FIFTH);
+    fail(desk, "a", FIFTH, 1);
+    desk.submit("own", { privacyClass: "PRIVATE", trustedKeys: ["a"] });
+    complete(desk, "a", "own");
+    expect(desk.where("own")).toBe("completed a");
+    expect(desk.state.networks.get("n")?.failures).toBe(1);
+  });
+
+  test("[JB11, RC4] a strike counts as a failure, of the key and of its network", () => {
+    const desk = new Desk();
+    desk.register("a");
+    newcomer(desk, "b", "n");
+    const invalid = (key: string, jobId: string) => desk.tell({ type: "complete", connId: `${key}#1`, jobId, attempt: undefined, verdict: "invalid_receipt" });
+    for (const id of [OTHER, "02-job"]) {
+      desk.submit(id);
+      invalid("a", id);
+    }
+    expect(desk.state.workers.get("a")).toMatchObject({ proven: false });
+    desk.submit("03-job");
+    invalid("b", "03-job");
+    expect(desk.state.networks.get("n")?.failures).toBe(1);
   });
 
   test("[JB11] a key that leaves with its job is blamed when its time is over", () => {
@@ -175,6 +252,17 @@ describe("blame", () => {
     desk.register("old");
     desk.submit(FIFTH);
     expect(desk.where(FIFTH)).toBe("assigned old 1");
+    // Its next failure counts as the fourth one.
+    expect(desk.state.networks.get("n")?.failures).toBe(3);
+  });
+
+  test("[JB11] a failure that was noted before the clock was set back moves its network back no further", () => {
+    const desk = new Desk();
+    desk.register("a", { network: "n", record: { failed: 1, failedAt: desk.now + TIMING.hour } });
+    desk.register("old");
+    desk.pass(TIMING.backOff);
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned a 1");
   });
 
   test("[JB11] context_length_exceeded does not move the network back", () => {

@@ -14,6 +14,20 @@ describe("one socket per key [WS7]", () => {
     expect(desk.tell({ type: "complete", connId: "w#1", ...J1, verdict: "valid" })).toEqual(NOTHING);
   });
 
+  test("[WS7, JB3] a new socket of a key keeps its turn, whatever is stored of the key", () => {
+    const desk = new Desk();
+    for (const key of ["v", "w"]) desk.register(key);
+    for (const key of ["v", "w"]) {
+      desk.pass(1_000);
+      desk.submit(key);
+      desk.tell({ type: "complete", connId: `${key}#1`, jobId: key, attempt: 1, verdict: "valid" });
+    }
+    // What is stored of the key is from the last time that it left.
+    desk.register("w", { lastUsedAt: 1 });
+    desk.submit("next");
+    expect(desk.where("next")).toBe("assigned v 1");
+  });
+
   test("[WS10] a worker that reconnects after the grace time gets its job back if it still waits, without a new attempt", () => {
     const desk = new Desk();
     desk.register("w");
