@@ -109,6 +109,20 @@ describe("GET /v1/jobs/{id}/events", () => {
   });
 });
 
+test("[API6] a reader that is gone leaves no timer, which would keep the hub awake", async () => {
+  const hub = new TestHub();
+  hub.skip(0);
+  const { id, worker, job } = await given(hub);
+  const [set, cleared] = [vi.spyOn(globalThis, "setTimeout"), vi.spyOn(globalThis, "clearTimeout")];
+  const reader = await follow(hub, id);
+  await reader.take(1);
+  const timer = set.mock.results[set.mock.calls.findIndex(([, delay]) => delay === TIMING.streamComment)]?.value;
+  expect(timer).toBeDefined();
+  await worker.complete(job, "text");
+  await reader.rest();
+  await until(async () => cleared.mock.calls.some(([handle]) => handle === timer), "cleared");
+});
+
 describe("several readers of one job", () => {
   test("[API6] a fault of one reader ends only its stream: it is logged, and after a reconnect the reader gets the rest", async () => {
     const errors = muteErrors();

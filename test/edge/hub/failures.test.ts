@@ -63,13 +63,14 @@ describe("failures with their own cause", () => {
     ["a number", 4096, 8192],
     ["a map", { tiny: 4096 }, { tiny: 8192, other: 1 }],
     ["a number and a map", 4096, { other: 512, tiny: 8192 }],
+    ["a map without the model that runs the job", 4096, { other: 512, third: 8192 }],
   ])("[JB5, WS3] after context_length_exceeded the job goes to a worker that announces a larger context, as %s", async (_title, small, large) => {
     const hub = new TestHub();
     const first = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
     const same = await hub.worker({ ...ACKS, models: ["tiny"], context: small });
     const untold = await hub.worker({ ...ACKS, models: ["tiny"] });
     const id = await hub.commit("cheap", LLM);
-    const larger = await hub.worker({ ...ACKS, models: ["tiny"], context: large });
+    const larger = await hub.worker({ ...ACKS, models: ["tiny", "other"], context: large });
     // The announcements of sockets survive a loss of the hub's memory.
     await hub.evict();
     first.send(failed(await first.assigned(), { error: "context_length_exceeded", retryable: true }));

@@ -68,6 +68,37 @@ describe("from the hub to D1", () => {
     await handedOn(hub);
   });
 
+  test("[JB9] what lives is copied without the alarm, also after others have ended and were copied", async () => {
+    const { outboxLiveLinger, outboxBackoff } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLiveLinger, outboxBackoff }));
+    // The alarm comes too late for this test.
+    Object.assign(TUNING, { outboxLiveLinger: 20, outboxBackoff: 3_600_000 });
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    await worker.complete(await worker.assigned());
+    await handedOn(hub);
+    const lives = await hub.commit();
+    await worker.assigned();
+    await hub.recorded(lives, "running");
+  });
+
+  test("[JB9] [LM3] what D1 has is not behind any more, however often it changed: a hub that copies everything never gets full", async () => {
+    const { behindBytes } = LIMITS;
+    const { outboxLinger } = TUNING;
+    onTestFinished(() => void (Object.assign(LIMITS, { behindBytes }), Object.assign(TUNING, { outboxLinger })));
+    // A job has about a hundred bytes.
+    Object.assign(LIMITS, { behindBytes: 600 });
+    Object.assign(TUNING, { outboxLinger: 5 });
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    for (let n = 0; n < 12; n++) {
+      await hub.commit();
+      await worker.complete(await worker.assigned(), OUTPUT);
+      await handedOn(hub);
+    }
+  });
+
   test("[RC5] [API1] the row leaves the hub once D1 has the end, and GET answers the same bytes before, between and after", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -135,6 +166,18 @@ describe("a failing D1", () => {
     await hub.pass(2_000);
     await hub.recorded(id, "completed");
     await handedOn(hub);
+  });
+
+  test("[JB14] down: the list of a user has the ends that only the hub has, and none of another user", async () => {
+    const hub = new TestHub();
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    const worker = await hub.worker();
+    const id = await hub.commit("cheap", { user_id: "ann" });
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await hub.commit("cheap", { user_id: "bob" });
+    await worker.complete(await worker.assigned(), OUTPUT);
+    const listed = await hub.stub.userJobs("ann", { before: null, limit: 9 });
+    expect(listed.map((job) => `${job.id} ${job.status}`)).toEqual([`${id} completed`]);
   });
 
   test("[JB9] down for long: it is tried less and less often, at least every 30 s, and the fault is logged", async () => {
@@ -295,6 +338,24 @@ describe("a failing D1", () => {
       await hub.pass(5_000);
       return (await count("jobs", bad)) === 1;
     }, "the bad one in D1");
+  });
+
+  test("[JB9] a row that D1 refuses does not delay those that it refused only while it was down", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    const bad = await hub.commit("cheap", { user_id: "poison" });
+    const good = await hub.commit();
+    // Long enough for each of them to be refused alone.
+    for (let pass = 0; pass < 8; pass++) await hub.pass(30_000);
+    await env.DB.prepare("CREATE TRIGGER poison BEFORE INSERT ON jobs WHEN new.user_id = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END").run();
+    onTestFinished(async () => void (await env.DB.prepare("DROP TRIGGER poison").run()));
+    await hub.healD1();
+    await until(async () => {
+      await hub.pass(30_000);
+      return (await count("jobs", good)) === 1;
+    }, "the good one in D1");
+    expect(await count("jobs", bad)).toBe(0);
   });
 
   test("[WS10] a late result is not answered while D1 does not answer; when it is sent again, it is", async () => {

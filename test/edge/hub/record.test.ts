@@ -87,4 +87,15 @@ describe("RECEIPT_POLICY=record", () => {
       expect((await worker.complete(job, { summary: "other" }, { receipt: null })).error).toBe("already_terminal");
     }
   });
+
+  test("[WS10] [RC4] without a receipt the same output of another worker that held the job is already_terminal", async () => {
+    const hub = new TestHub();
+    const first = await hub.worker();
+    await hub.commit();
+    const job = await first.assigned();
+    first.send({ type: "job_reject", job_id: job.job_id, reason: "busy" });
+    const second = await hub.worker();
+    await second.complete(await second.assigned(), OUTPUT, { receipt: null });
+    expect((await first.complete(job, OUTPUT, { receipt: null })).error).toBe("already_terminal");
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { TestHub } from "../support/worker-hub.ts";
+import { commitInput, TestHub } from "../support/worker-hub.ts";
 import type { Frame } from "../support/worker-socket.ts";
 import type { TestWorker } from "../support/worker.ts";
 
@@ -69,6 +69,21 @@ describe("register", () => {
     await hub.commit("cheap", LLM);
     const task = await hub.commit();
     expect((await worker.assigned()).job_id).toBe(task);
+  });
+
+  test("[WS3] [JB12] who applies a chat is still known for it after a second register without features, and after the hub lost its memory", async () => {
+    const hub = new TestHub();
+    await hub.worker();
+    const chats = await hub.worker({ features: ["ack", "chat"] });
+    chats.send(chats.registration({ features: undefined }));
+    await chats.next("register_ack");
+    const chat = () => hub.stub.commit(commitInput({ jobType: "LLM_INFER", isChat: true }));
+    await chat();
+    await chats.complete(await chats.assigned(), "text");
+    await hub.evict();
+    // The other worker is the least recently used one.
+    await chat();
+    await chats.assigned();
   });
 });
 

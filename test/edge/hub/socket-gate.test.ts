@@ -224,6 +224,9 @@ describe("bytes that a worker has not read", () => {
       const { job_id, attempt } = await given();
       worker.send({ type: "job_failed", job_id, attempt, error: "no", retryable: false });
       await until(async () => (await hub.job(job_id)).status === "failed", "failed");
+      // It is not its job any more, so this does not show that the worker has read it.
+      worker.send({ type: "job_ack", job_id, attempt });
+      await worker.next("job_cancel");
     }
     expect(await hub.workersOnline()).toBe(1);
     const last = commitInput({ payload });
@@ -457,6 +460,24 @@ describe("frames and bytes of one client", () => {
     expect(reads(other)).toBe(true);
     pass(1_000);
     expect(all("2001:db8:1:3::/64")).toBe(RATES.clientMessagesPerSecond);
+  });
+
+  test("[LM2] after more clients than a hub has sockets, one that still has a socket has not got a new budget; one that has left is forgotten", () => {
+    const { sockets, connect, reads } = gated();
+    const spent = (client: string) => {
+      const all = Array.from({ length: RATES.clientByteBurst / RATES.byteBurst }, () => connect(client));
+      for (const conn of all) expect(reads(conn, RATES.byteBurst)).toBe(true);
+      return all;
+    };
+    spent("192.0.2.1");
+    for (const conn of spent("192.0.2.2")) sockets.forget(conn);
+    for (let n = 0; n < LIMITS.sockets; n++) {
+      const conn = connect(`198.51.${n >> 8}.${n & 255}`);
+      reads(conn);
+      sockets.forget(conn);
+    }
+    expect(reads(connect("192.0.2.1"), 1_000)).toBe(false);
+    expect(reads(connect("192.0.2.2"), RATES.byteBurst)).toBe(true);
   });
 });
 

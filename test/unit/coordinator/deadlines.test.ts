@@ -25,6 +25,11 @@ it("[API6] all deadlines share one timer, and without a deadline there is no tim
   expect(vi.getTimerCount()).toBe(0);
 });
 
+it("[API6] who waited until a deadline, and is done before it, leaves no timer", async () => {
+  await new Deadlines().until(Date.now() + 60_000, Promise.resolve());
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it("[API6] a deadline that is added later but is earlier comes first", () => {
   const deadlines = new Deadlines();
   const called: string[] = [];

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { RecentJobs } from "../../../src/coordinator/hub/job-answers.ts";
 import { jobJson } from "../../../src/coordinator/store/jobs.ts";
+import type { JournalRow } from "../../../src/coordinator/store/record.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { Job } from "../../../src/protocol/job.ts";
 
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
@@ -24,4 +27,22 @@ describe("jobJson", () => {
     const result = String.raw`{"b":1.0,"a":"é\/","10":-0,  "$&":"$'"}`;
     expect(jobJson({ ...pending, status: "completed", result })).toContain(`"result":${result},"receipt"`);
   });
+});
+
+test("[API6] of the jobs that ended recently as many are kept as fit, the newest ones", () => {
+  const recent = new RecentJobs();
+  const row: JournalRow = {
+    ...{ id: ID, job_type: "TASK", task_type: null, policy: "CHEAP", privacy_class: "PUBLIC", user_id: "u", payload: "{}", payload_bytes: 2 },
+    ...{ created_at: CREATED, rev: 3, status: "completed", attempt: 1, provider_pubkey: "k", holders: "[]", snapshot: null, receipt: null },
+    ...{
+      result: JSON.stringify({ output: "x".repeat(TUNING.recentChars / 4) }),
+      completed_at: CREATED,
+      ended_at: CREATED,
+      synced_rev: 0,
+      client: "",
+      payer: "",
+    },
+  };
+  for (let n = 0; n < 9; n++) recent.put({ ...row, id: String(n) });
+  expect(Array.from({ length: 9 }, (_, n) => recent.get(String(n)) !== undefined)).toEqual([...Array.from({ length: 6 }, () => false), true, true, true]);
 });

@@ -179,6 +179,23 @@ test("[ST2] a worker that becomes due just after a refresh waits for the next", 
   expect([await keysReadAt(0), await keysReadAt(10_000), await keysReadAt(TIMING.sweep / 2)]).toEqual([1, 0, 1]);
 });
 
+test("[ST2] after the clock was set back stakes are read as soon as before", async () => {
+  const { source, all } = crowd(1);
+  await all.join("one");
+  all.now += TIMING.stakeRefresh;
+  await all.tiers.refresh();
+  source.isDown = true;
+  await all.join("down");
+  source.isDown = false;
+  all.now -= TIMING.hour;
+  await all.join("next");
+  expect(all.tierOf("next")).toBe("Verified");
+  source.answer = () => ({ ok: true, value: "Sentinel" });
+  all.now += TIMING.stakeRefresh;
+  await all.tiers.refresh();
+  expect(all.tierOf("next")).toBe("Sentinel");
+});
+
 test("[ST2] a source that is down slows the first registration only; the sweep finds out when it is back", async () => {
   const { source, all } = crowd(1);
   source.isDown = true;
