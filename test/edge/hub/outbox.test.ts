@@ -117,6 +117,22 @@ describe("from the hub to D1", () => {
     expect([await count("jobs", id), await count("receipts", id)]).toEqual([1, 1]);
   });
 
+  test("[LM3] what retention has erased in D1 is told by no poll and no stream after the cron has woken the hub", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    const job = await worker.assigned();
+    worker.send({ type: "job_progress", job_id: id, attempt: job.attempt, seq: 0, delta: "streamed" });
+    await worker.complete(job, OUTPUT);
+    await handedOn(hub);
+    const events = async () => (await hub.fetch(new Request(`http://hub.test/v1/jobs/${id}/events`))).text();
+    expect(await events()).toContain("streamed");
+    await env.DB.prepare("UPDATE jobs SET payload = NULL, result = NULL WHERE id = ?").bind(id).run();
+    await hub.stub.wake();
+    expect(await hub.job(id)).toMatchObject({ status: "completed", result: null });
+    expect(await events()).not.toMatch(/streamed|summary/);
+  });
+
   test("[RC5] [LM1] 1 MiB of quotes reaches D1", async () => {
     const hub = new TestHub();
     // In production D1 accepts at most 2 MB; the emulation accepts more.

@@ -93,6 +93,22 @@ describe("commits", () => {
     await worker.quiet();
   });
 
+  test("[API9] [JB13] a request that leaves cancels the job only if no other request got the same job; a second delivery is no other request", async () => {
+    const hub = new TestHub();
+    const idempotency = { key: "k", fingerprint: "f" };
+    const first = commitInput({ idempotency });
+    const answer = await hub.stub.commit(first);
+    const token = answer.ok ? (answer.cancelToken ?? "") : "";
+    await hub.stub.commit({ ...first, again: true });
+    await hub.stub.commit(commitInput({ idempotency }));
+    const leaves = async (): Promise<unknown> => {
+      await hub.stub.cancel(first.id, token, true);
+      return (await hub.job(first.id)).status;
+    };
+    expect(await leaves()).toBe("pending");
+    expect(await leaves()).toBe("failed");
+  });
+
   test("[SPEC] workers_online counts registered workers, each key once, until they leave", async () => {
     const hub = new TestHub();
     await hub.connect();

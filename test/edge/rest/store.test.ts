@@ -3,7 +3,9 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
 import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/database.ts";
+import { findUserJobs } from "../../../src/coordinator/store/jobs.ts";
 import { applyRetention } from "../../../src/coordinator/store/retention.ts";
+import { markUsed } from "../../../src/coordinator/store/trust.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
 
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -143,6 +145,28 @@ describe("pairings and users", () => {
     await commit();
     expect(await marks()).toEqual(first);
   });
+
+  test("[LM3] only these pairings of this user are marked", async () => {
+    for (const name of ["owner", "other"]) for (const at of [1, 2]) await pair(name, at, 0);
+    await env.DB.prepare("UPDATE pairings SET provider_pubkey = 'k' || paired_at").run();
+    await markUsed(env.DB, "owner", ["k2"], NOW);
+    const { results } = await env.DB.prepare("SELECT user_id || ' ' || provider_pubkey AS marked FROM pairings WHERE used_at > 0").all();
+    expect(results).toEqual([{ marked: "owner k2" }]);
+  });
+});
+
+test("[JB14] of the jobs of one time in D1 a page begins after the last one of the page before", async () => {
+  await insertJobs("same", 5, NOW);
+  const ids: string[] = [];
+  let before: { at: number; id: string } | null = null;
+  for (;;) {
+    const page = await findUserJobs(env.DB, "u", { before, limit: 2 });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    ids.push(...page.map(({ id }) => id));
+    before = { at: last.createdAt, id: last.id };
+  }
+  expect(ids).toEqual(["same5", "same4", "same3", "same2", "same1"]);
 });
 
 describe("cron", () => {

@@ -149,6 +149,22 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     await newer.assigned();
   });
 
+  test("[WS5] [WS7] a registration that waits for its tier is refused if its key signs on another socket meanwhile", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.before = () => promise;
+    const stranger = await hub.connect(key);
+    stranger.send(stranger.registration());
+    await until(async () => node.underWay === 1, "asked");
+    node.before = null;
+    const owner = await hub.worker({ key, signed: true });
+    resolve();
+    expect(await stranger.next("register_ack")).toMatchObject({ status: "error", error: "auth_required" });
+    await hub.commit();
+    await owner.assigned();
+  });
+
   test("[ST2] a chain that hangs delays a registration until its deadline, and a second register frame meanwhile changes nothing", async () => {
     const { stakeAnswer } = TIMING;
     onTestFinished(() => void Object.assign(TIMING, { stakeAnswer }));

@@ -124,6 +124,16 @@ describe("who gets what", () => {
     for (let n = 5; n < 4 + LIMITS.failuresInARow; n++) fail(n);
     expect(desk.where("j9")).toBe("assigned w 1");
   });
+
+  test("[JB4] a new socket does not end a row of failures", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 12; n++) desk.submit(`j${n}`);
+    for (let n = 0; n < LIMITS.failuresInARow; n++) {
+      desk.register("w");
+      desk.tell({ type: "failed", connId: `w#${n + 1}`, jobId: `j${n}`, attempt: 1, retryable: true });
+    }
+    expect(desk.where(`j${LIMITS.failuresInARow}`)).toBe("pending");
+  });
 });
 
 describe("any number of fresh keys", () => {

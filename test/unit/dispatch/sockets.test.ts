@@ -38,6 +38,22 @@ describe("one socket per key [WS7]", () => {
     expect(desk.where("j")).toBe("running w 1");
   });
 
+  test("[WS10, JB3] of two jobs that a worker lost one after the other and lists, it gets one back", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    desk.pass(16_000);
+    desk.register("w", { resume: [] });
+    desk.submit("k");
+    expect(desk.where("k")).toBe("assigned w 1");
+    desk.tell({ type: "disconnect", connId: "w#2" });
+    desk.pass(16_000);
+    expect([desk.where("j"), desk.where("k")]).toEqual(["pending", "pending"]);
+    expect(words(desk.register("w", { resume: [J1, { jobId: "k", attempt: 1 }] }))).toBe("cancel k 1 on w#3: not_assigned");
+    expect([desk.where("j"), desk.where("k")]).toEqual(["running w 1", "pending"]);
+  });
+
   test("[WS10] a listed job that another worker has is cancelled before this worker gets a new one", () => {
     const desk = new Desk();
     desk.register("w");

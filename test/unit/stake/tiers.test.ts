@@ -13,6 +13,8 @@ class Crowd {
   now = START;
   random: () => number;
   readonly told: { key: string; tier: string }[] = [];
+  /** True while no attachment can be written. */
+  broken = false;
   readonly #conns: Conn[] = [];
   readonly tiers: Tiers;
 
@@ -22,7 +24,10 @@ class Crowd {
     const sockets = {
       registered: () => this.#conns.flatMap((conn) => (conn.attachment.worker === null ? [] : [{ conn, worker: conn.attachment.worker }])),
       isHere: () => true,
-      identify: (conn: Conn, worker: Registered) => void (conn.attachment = { ...conn.attachment, worker }),
+      identify: (conn: Conn, worker: Registered) => {
+        if (this.broken) throw new Error("broken");
+        conn.attachment = { ...conn.attachment, worker };
+      },
     };
     const dispatcher = {
       send: () => {},
@@ -177,6 +182,20 @@ test("[ST2] a worker that becomes due just after a refresh waits for the next", 
     return source.keys - before;
   };
   expect([await keysReadAt(0), await keysReadAt(10_000), await keysReadAt(TIMING.sweep / 2)]).toEqual([1, 0, 1]);
+});
+
+test("[ST2] a fault in a refresh is logged, and the next sweep reads again", async () => {
+  const { source, all } = crowd(1);
+  await all.join("one");
+  source.answer = () => ({ ok: true, value: "Sentinel" });
+  all.now += TIMING.stakeRefresh;
+  all.broken = true;
+  await all.tiers.refresh();
+  expect([log, all.tierOf("one")]).toEqual([1, "Verified"]);
+  all.broken = false;
+  all.now += TIMING.sweep;
+  await all.tiers.refresh();
+  expect(all.tierOf("one")).toBe("Sentinel");
 });
 
 test("[ST2] after the clock was set back stakes are read as soon as before", async () => {
