@@ -84,7 +84,6 @@ export function forget(state: SessionState, jobId: string, attempt: number, ctx:
   const others = state.unacknowledged.filter((one) => one.jobId !== jobId || one.attempt > attempt);
   const found = others.length < state.unacknowledged.length;
   state.unacknowledged = others;
-  state.failures = state.failures.filter((failure) => failure.jobId !== jobId || failure.attempt > attempt);
   if (found) keep(state, ctx);
   return found;
 }

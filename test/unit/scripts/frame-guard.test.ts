@@ -82,7 +82,6 @@ describe("frames of a client", () => {
   });
 
   test.each<[string, (bytes: Buffer) => void]>([
-    ["without a mask", (bytes) => bytes.writeUInt8(bytes.readUInt8(1) & 0x7f, 1)],
     ["with a reserved bit", (bytes) => bytes.writeUInt8(bytes.readUInt8(0) | 0x40, 0)],
     ["with an opcode that is none", (bytes) => bytes.writeUInt8(0x83, 0)],
     ["that is a ping in parts", (bytes) => bytes.writeUInt8(PING, 0)],
@@ -92,6 +91,10 @@ describe("frames of a client", () => {
     expect(judge([bytes]).refusal).toBeNull();
     spoil(bytes);
     expect(judge([bytes]).refusal).toMatchObject({ code: 1002 });
+  });
+
+  test("[LM2] a frame without a mask ends the connection with 1002, whole as it is", () => {
+    expect(judge([Buffer.from([0x81, 2, 0x68, 0x69])]).refusal).toMatchObject({ code: 1002 });
   });
 
   test("[LM2] a ping of more than 125 bytes, and a message inside another one: 1002", () => {

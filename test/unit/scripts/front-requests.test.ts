@@ -55,6 +55,7 @@ describe("the head of an upgrade", () => {
     ["of chunks with an extension", post("1;x\r\na\r\n0\r\n\r\n", "Transfer-Encoding: chunked")],
     ["of chunks with a trailer", post("0\r\nX: a\r\n\r\n", "Transfer-Encoding: chunked")],
     ["of chunks whose lines end in LF", post("0\n\n", "Transfer-Encoding: chunked")],
+    ["of chunks whose sizes alone end in LF", post("1\na\r\n0\n\r\n", "Transfer-Encoding: chunked")],
     ["of chunks with a size that is too long", post("000000001\r\na\r\n0\r\n\r\n", "Transfer-Encoding: chunked")],
     ["of a chunk that is longer than it says", post("1\r\nab\r\n0\r\n\r\n", "Transfer-Encoding: chunked")],
     ["of two lengths", post("abc", "Content-Length: 3\r\nContent-Length: 1")],
@@ -62,6 +63,7 @@ describe("the head of an upgrade", () => {
     ["of a length with a space before the colon", post("abc", "Content-Length : 3")],
     ["of a folded length", post("abc", "Content-Length:\r\n 3")],
     ["whose length stands behind a CR alone", post("abc", "X: a\rContent-Length: 3")],
+    ["whose length stands behind a NUL", post("abc", "X: a\0\r\nContent-Length: 3")],
     ["behind a line that is joined to the one before", post("", "X: a\r\n b")],
   ])("does not count after a body %s, because nobody knows for certain where it ends", (_, request) => {
     expect(found(request + UPGRADE)).toBeNull();

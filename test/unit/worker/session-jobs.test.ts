@@ -240,14 +240,18 @@ describe("progress", () => {
     const bench = online();
     bench.assignLlm();
     bench.pass(50);
-    progress(bench, "a");
+    for (const text of ["a", "b"]) {
+      progress(bench, text);
+      bench.pass(50);
+    }
     bench.close(1006);
-    progress(bench, "b");
+    progress(bench, "c");
     bench.pass(2_500);
     const frames = [...sent(bench.goOnline()), ...sent(bench.pass(50))].filter((frame) => frame["type"] === "job_progress");
     expect(frames.map(({ seq, delta }) => [seq, delta])).toEqual([
       [0, "a"],
       [1, "b"],
+      [2, "c"],
     ]);
   });
 });
@@ -296,6 +300,17 @@ describe("delivering", () => {
       ],
     });
     expect(sent(effects)).toContainEqual({ type: "job_complete", job_id: "job-1", attempt: 1 });
+  });
+
+  it("[WS10] resume lists an attempt that runs and an earlier one of the same job whose result is not acknowledged", () => {
+    const bench = online();
+    bench.assign();
+    bench.complete();
+    bench.assign("job-1", { attempt: 2 });
+    bench.close(1006);
+    bench.pass(2_500);
+    bench.goOnline();
+    expect(sent(bench.effects).findLast((frame) => frame["type"] === "register")?.["resume"]).toEqual([2, 1].map((attempt) => ({ job_id: "job-1", attempt })));
   });
 
   it("[LM2] after a reconnect one result is sent at a time, the newest first: the next one follows the acknowledgement", () => {
@@ -410,6 +425,17 @@ describe("delivering", () => {
     expect(bench.state.unacknowledged.map((one) => one.jobId)).toEqual(Array.from({ length: 16 }, (_, i) => `job-${i + 4}`));
     expect(notes(bench.effects).filter((note) => note.type === "result_dropped")).toHaveLength(4);
   });
+
+  it("[WS10] keeps the newest results that have 16 MiB together, and says which one had no room", () => {
+    const bench = online();
+    const frame = "x".repeat(6 * 1024 * 1024);
+    for (const jobId of ["job-1", "job-2", "job-3"]) {
+      bench.assign(jobId);
+      bench.apply({ type: "completed", result: { ...bench.result(jobId), frame }, tokens: null });
+    }
+    expect(bench.state.unacknowledged.map((one) => one.jobId)).toEqual(["job-2", "job-3"]);
+    expect(notes(bench.effects)).toContainEqual({ type: "result_dropped", job_id: "job-1", attempt: 1, reason: "no_room" });
+  });
 });
 
 describe("draining", () => {
@@ -430,6 +456,7 @@ describe("draining", () => {
     expect(bench.state.link.kind).toBe("online");
     bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
+    expect(sent(bench.effects).filter(({ type }) => type === "drain")).toHaveLength(1);
   });
 
   it("[WS11] if the coordinator does not answer, the worker leaves 10 s after its last job and keeps the results that are not acknowledged", () => {

@@ -222,6 +222,11 @@ describe("close codes", () => {
 
   it("[WS4] after a connection that lasted it starts at 0 to 5 s again, after one that broke at once it does not", () => {
     const bench = new SessionBench({ random: 0.999 });
+    bench.apply({ type: "start" });
+    for (let i = 0; i < 3; i++) {
+      bench.close(1006);
+      bench.pass(30_000);
+    }
     bench.goOnline();
     bench.pass(10_000);
     bench.close(1006);
@@ -297,6 +302,12 @@ describe("heartbeat", () => {
     bench.apply({ type: "signed", conn: 1, signature: "sig" });
     bench.receive({ type: "register_ack", status: "ok", heartbeat_interval_ms: 60_000 });
     expect(sent(bench.pass(10_000))).toContainEqual({ type: "heartbeat" });
+  });
+
+  it.each([[0], [1], [-5]])("[WS4] a coordinator that asks for a heartbeat every %i ms gets one a second", (interval) => {
+    const bench = new SessionBench();
+    bench.goOnline({ heartbeat_interval_ms: interval });
+    expect(sent(bench.pass(10_000))).toHaveLength(10);
   });
 });
 

@@ -47,6 +47,11 @@ function byHand(): { execute: Executor; next: () => Promise<{ run: Run; hooks: H
   };
 }
 
+/** An object of so many levels. */
+function nested(levels: number): Record<string, unknown> {
+  return levels === 1 ? { a: 1 } : { a: nested(levels - 1) };
+}
+
 /** Node's own verification, which shares no code with the worker's. */
 function signedBy(publicKey: string, text: string, signature: string): boolean {
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: Buffer.from(publicKey, "hex").toString("base64url") }, format: "jwk" });
@@ -258,7 +263,7 @@ describe("a worker session on a real socket", () => {
   it.each([
     ["output_too_large", { text: "x".repeat(1024 * 1024) }],
     ["invalid_output", { text: "\uD800" }],
-    ["invalid_output", JSON.parse(`${'{"a":'.repeat(40)}1${"}".repeat(40)}`)],
+    ["invalid_output", nested(32)],
   ])("[LM1] an output that the coordinator can never accept fails without a retry: %s", async (error, output) => {
     const coordinator = await FakeCoordinator.start();
     start(coordinator, { execute: () => Promise.resolve({ ok: true, output, tokens: null }) });
@@ -267,9 +272,13 @@ describe("a worker session on a real socket", () => {
     expect(await worker.receive("job_failed", "job_ack")).toMatchObject({ error, retryable: false });
   });
 
-  it("[LM1] an output of exactly the limit is delivered", async () => {
+  it.each([
+    ["the limit of bytes", "x".repeat(1024 * 1024 - 2)],
+    // The frame is the 32nd level.
+    ["the limit of levels", nested(31)],
+  ])("[LM1] an output of exactly %s is delivered", async (_, output) => {
     const coordinator = await FakeCoordinator.start();
-    start(coordinator, { execute: () => Promise.resolve({ ok: true, output: "x".repeat(1024 * 1024 - 2), tokens: null }) });
+    start(coordinator, { execute: () => Promise.resolve({ ok: true, output, tokens: null }) });
     const { worker } = await coordinator.registered();
     worker.assign();
     await worker.receive("job_complete", "job_ack");
