@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fingerprint } from "../../../src/coordinator/http/request.ts";
+import { fingerprint, readUserToken } from "../../../src/coordinator/http/request.ts";
 import type { CommitRequest } from "../../../src/protocol/job.ts";
 
 const task: CommitRequest = { job_type: "TASK", user_id: "u", privacy_class: "PUBLIC", payload: { task_type: "classify", input: "x" } };
@@ -8,6 +8,13 @@ test("[API5] is lowercase hex of SHA-256 and does not depend on the order of mem
   const one = await fingerprint("CHEAP", task, { job_type: "TASK", input: "x", more: { a: 1, b: [2, 3] } });
   expect(one).toMatch(/^[0-9a-f]{64}$/);
   expect(await fingerprint("CHEAP", task, { more: { b: [2, 3], a: 1 }, input: "x", job_type: "TASK" })).toBe(one);
+});
+
+test("[TR2] what is stored of a token does not show that two users have the same one", () => {
+  const stored = ["alice", "bob"].map((user) => readUserToken("the same token", user));
+  for (const hash of stored) expect(hash).toEqual({ ok: true, value: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(stored[0]).not.toEqual(stored[1]);
+  expect(readUserToken("the same token", "alice")).toEqual(stored[0]);
 });
 
 test("[API5] differs with every field, a member called __proto__ included", async () => {

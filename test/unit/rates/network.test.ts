@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { networkOf } from "../../../src/coordinator/rates.ts";
+import { blockOf, networkOf, shareOwner, UNKNOWN_CLIENT } from "../../../src/coordinator/rates.ts";
 
 test.each([
   ["192.0.2.7", "192.0.2.7"],
@@ -20,6 +20,24 @@ test.each([
   ["x".repeat(100), "x".repeat(64)],
 ])("[LM2] %j is counted as %j", (address, network) => {
   expect(networkOf(address)).toBe(network);
+});
+
+test.each([
+  ["192.0.2.7", "192.0.2.0/24"],
+  ["2001:db8:1:2::/64", "2001:db8:1::/48"],
+  [UNKNOWN_CLIENT, UNKNOWN_CLIENT],
+])("[TR3] guesses of the client %j count for the block %j", (client, block) => {
+  expect(blockOf(client)).toBe(block);
+});
+
+test.each([
+  ["192.0.2.7", true, "192.0.2.7"],
+  ["2001:db8:1:2::/64", true, "2001:db8:1::/48"],
+  ["192.0.2.7", false, null],
+  [UNKNOWN_CLIENT, true, null],
+  ["", true, null],
+])("[LM1] the client %j, with limits %j, uses the share of %j: clients without an address have none together", (client, rateLimits, owner) => {
+  expect(shareOwner(client, rateLimits)).toBe(owner);
 });
 
 test("[LM2] all addresses of one /64 are one client, however they are written; another /64 is another client", () => {

@@ -33,6 +33,8 @@ describe("frames of one socket", () => {
     expect(bucket.take(START, 40)).toEqual({ kind: "pass" });
     for (let at = START; at < START + 2 * TIMING.flood; at += 500) expect(bucket.take(at, 60, () => true)).toEqual({ kind: "pass" });
     expect(bucket.take(START + 2 * TIMING.flood, 60)).toEqual({ kind: "excess", nth: 1 });
+    // No debt: a second later the tokens of a second are there.
+    expect(bucket.take(START + 2 * TIMING.flood + 1_000, 10)).toEqual({ kind: "pass" });
   });
 
   test("[LM2] a sender that keeps the rate is never refused", () => {

@@ -119,8 +119,13 @@ describe("frames of a client", () => {
       expect(refusal).toMatchObject({ code: 1008 });
       expect(passed).toBeLessThan(1_000);
     }
+    for (const small of [ping(), message(0)]) expect(judge(many(small))).toMatchObject({ refusal: { reason: "too many frames" }, passed: 100 });
     expect(judge(many(ping()), undefined, 1_000).refusal).toBeNull();
     expect(judge(many(message(100)), undefined, 20).refusal).toBeNull();
+  });
+
+  test("[LM2] a message of more than 256 parts is refused with 1008 at any pace", () => {
+    expect(judge([begun(1), ...Array.from({ length: 300 }, () => part(1))], undefined, 100)).toMatchObject({ refusal: { code: 1008 }, passed: 256 });
   });
 
   test("[LM2] where the hub reads more frames of a socket, more of them pass", () => {
@@ -150,6 +155,7 @@ describe("frames of a client", () => {
   test("[LM1] a message or a header that does not end is late, one that ended is not, nor is one after it", () => {
     const guard = new FrameGuard(MESSAGES, null, 0);
     expect(judge([begun(10), ping()], guard).refusal).toBeNull();
+    expect(judge([part(1), ping()], guard, MESSAGE_MS / 2).refusal).toBeNull();
     expect(guard.isLate(MESSAGE_MS)).toBe(false);
     expect(guard.isLate(MESSAGE_MS + 1)).toBe(true);
     guard.read(Buffer.concat([frame({ opcode: 0, fin: true, bytes: 1 }), begun(3)]), MESSAGE_MS);

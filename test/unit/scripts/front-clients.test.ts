@@ -42,6 +42,7 @@ describe("who is a client", () => {
     const named = (...lines: string[]) => clients.ofHead(head(...lines), 0)?.name ?? null;
     expect(named("x-forwarded-for: 198.51.100.1, 203.0.113.7 ")).toBe(ADDRESS);
     expect(named("X-FORWARDED-FOR: 198.51.100.1", "X-Forwarded-For: 203.0.113.7")).toBe(ADDRESS);
+    expect(named("X-Forwarded-For: 203.0.113.7", "X-Forwarded-For-Not: 198.51.100.1")).toBe(ADDRESS);
     expect(named("X-Forwarded-For: 2001:db8:1:2::5")).toBe("2001:db8:1::/48");
     for (const lines of [[], ["X-Forwarded-For: unknown"], ["X-Forwarded-For:"], ["X-Forwarded-For-Not: 203.0.113.7"]]) expect(named(...lines)).toBeNull();
     expect(new Clients(OPTIONS).ofHead(head("X-Forwarded-For: 203.0.113.7"), 0)).toBeNull();
