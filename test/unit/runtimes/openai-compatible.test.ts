@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { OpenAiCompatible } from "../../../src/worker/runtimes/openai-compatible.ts";
+import type { GenerateOptions } from "../../../src/worker/runtimes/runtime.ts";
 import { runtimeContract } from "./runtime-contract.ts";
 import { chunk, closedPort, event, json, type Received, serve, stream, USAGE } from "./wire-server.ts";
 
@@ -43,7 +44,7 @@ function streamOf(pieces: Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
-async function sent(options: { maxTokens?: number; contextTokens?: number; apiKey?: string }, job: { maxTokens?: number }): Promise<Received> {
+async function sent(options: { maxTokens?: number; contextTokens?: number; apiKey?: string }, job: Partial<GenerateOptions>): Promise<Received> {
   const { baseUrl, received } = await serve((_request, response) => stream(response, ...HELLO.map((data) => event(data))));
   await new OpenAiCompatible({ baseUrl, model: "m", ...options }).generate("Hello?", { signal, ...job });
   expect(received).toHaveLength(1);
@@ -98,6 +99,15 @@ describe("the request", () => {
     [{ contextTokens: 300 }, {}, 300],
   ])("[LLM4] limits %j and job %j give max_tokens %i", async (limits, job, expected) => {
     expect(JSON.parse((await sent(limits, job)).body).max_tokens).toBe(expected);
+  });
+
+  it("[JB12] has the messages of a chat in place of the prompt, and how the answer is sampled", async () => {
+    const messages = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi" },
+    ] as const;
+    const chat = { messages: [...messages], temperature: 0, stop: ["."] };
+    expect(JSON.parse((await sent({}, { chat })).body)).toMatchObject({ model: "m", ...chat });
   });
 
   it("[LLM9] carries the key as a bearer token", async () => {
@@ -220,6 +230,7 @@ describe("finish_reason", () => {
 
   it.each<[string, unknown, { code: string; message: RegExp }]>([
     ["a content filter", chunk({}, "content_filter"), { code: "content_refused", message: /content filter/ }],
+    ["a filter of another name", chunk({}, "SAFETY"), { code: "content_refused", message: /content filter/ }],
     ["a tool call", chunk({}, "tool_calls"), { code: "runtime_error", message: /not whole: .*"tool_calls"/ }],
     ["a server that gives up", chunk({}, "abort"), { code: "runtime_error", message: /not whole: .*"abort"/ }],
     ["an unknown word", chunk({}, `x${"y".repeat(500)}`), { code: "runtime_error", message: /^.{1,120}$/ }],
@@ -228,6 +239,14 @@ describe("finish_reason", () => {
   ])("[LLM12] an incomplete answer is not a result: %s", async (_title, last, expected) => {
     const failure = await answerOf(chunk({ content: "half" }), last, "[DONE]").catch((error: unknown) => error);
     expect(failure).toMatchObject({ name: "RuntimeError", code: expected.code, retryable: true, message: expect.stringMatching(expected.message) });
+  });
+
+  it("[LM1] a body of more than 8 MiB is not read to its end, and no other try can help", async () => {
+    const failure = await failureOf((response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(" ".repeat(9 * 1024 * 1024));
+    });
+    expect(failure).toMatchObject({ code: "output_too_large", retryable: false });
   });
 
   it("[LLM12] JSON without a finish_reason is an incomplete answer", async () => {
@@ -404,6 +423,8 @@ describe("failures", () => {
       { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", param: null, code: 404 },
       { code: "model_missing", retryable: true, message: /no model "m"/ },
     ],
+    [400, error("prompt is too long: 9000 tokens > 4096 maximum"), { code: "context_length_exceeded", retryable: true, message: /9000/ }],
+    [403, error("not yours"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
     [401, error("no key"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
     [404, error("model 'm' not found"), { code: "model_missing", retryable: true, message: /no model "m"/ }],
     [400, error("nope", { code: "model_not_found" }), { code: "model_missing", retryable: true, message: /no model "m"/ }],

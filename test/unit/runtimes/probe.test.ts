@@ -175,9 +175,28 @@ describe("[LLM7] with a chosen URL", () => {
     expect(keys.splice(0)).toEqual(["Bearer k", "Bearer k"]);
     await runtimeOf(await find({ 11434: noting }, { env })).generate("Hello?", { signal });
     expect(keys).toEqual([undefined, undefined, undefined]);
-    expect(await find({ 9: (_request, response) => json(response, 401, {}) }, { llmUrl: "http://127.0.0.1:9" })).toMatchObject({
-      tried: [{ why: "requires a key: set LLM_API_KEY" }],
-    });
+    // Without a key of its own the worker sends none, least of all the one that strangers would use up.
+    const keyless = runtimeOf(await find({ 9: noting }, { env: { OPENAI_BASE_URL: "http://127.0.0.1:9/v1", OPENAI_API_KEY: "paid" } }));
+    await keyless.generate("Hello?", { signal });
+    expect(keys.splice(0)).toEqual(Array.from({ length: 5 }));
+    for (const status of [401, 403])
+      expect(await find({ 9: (_request, response) => json(response, status, {}) }, { llmUrl: "http://127.0.0.1:9" })).toMatchObject({
+        tried: [{ why: "requires a key: set LLM_API_KEY" }],
+      });
+  });
+
+  it("[LLM9] no question is redirected: neither that for the models nor that for the context", async () => {
+    const other = await serve((_request, response) => json(response, 200, { data: [{ id: "m" }], default_generation_settings: { n_ctx: 9 } }));
+    const redirecting = (request: Received, response: ServerResponse): unknown =>
+      request.path === "/props" || !request.path.startsWith("/v1/")
+        ? response.writeHead(307, { location: `${other.origin}${request.path}` }).end()
+        : serving({ id: "m", owned_by: "llamacpp" })(request, response);
+    const options = { llmUrl: "http://127.0.0.1:9/v1", env: { LLM_API_KEY: "k" } };
+    const runtime = runtimeOf(await find({ 9: redirecting }, options));
+    await runtime.warmUp(signal);
+    expect(runtime.contextTokens).toBeUndefined();
+    expect(await find({ 9: redirecting }, { ...options, llmUrl: "http://127.0.0.1:9/moved" })).toMatchObject({ ok: false });
+    expect(other.received).toEqual([]);
   });
 });
 
@@ -249,6 +268,13 @@ describe("[LLM8] the model", () => {
     ["vLLM", 8000, { id: "m", max_model_len: 8192 }, {}, 8192],
     ["LM Studio", 1234, "m", { "/api/v0/models": { data: [{ id: "o" }, { id: "m", loaded_context_length: 6000 }] } }, 6000],
     ["Ollama, loaded", 11434, "m", { "/api/ps": { models: [{ name: "m", context_length: 4096 }] }, "/api/show": { parameters: "num_ctx 9" } }, 4096],
+    [
+      "Ollama with another model loaded",
+      11434,
+      "m",
+      { "/api/ps": { models: [{ name: "o", context_length: 9 }, { name: "m", context_length: 4096 }] }, "/api/show": { parameters: "num_ctx 9" } },
+      4096,
+    ],
     ["an older Ollama", 11434, "m", { "/api/ps": { models: [{ name: "m" }] }, "/api/show": { parameters: 'stop "x"\nnum_ctx    16384\n' } }, 16_384],
     ["Ollama that does not tell", 11434, "m", { "/api/ps": { models: [] }, "/api/show": { parameters: "temperature 1" } }, undefined],
     ["a runtime that reports something invalid", 8080, "m", { "/props": { default_generation_settings: { n_ctx: "much" } } }, undefined],
