@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { Health } from "../../../src/protocol/rest.ts";
 import { RETRY_AFTER } from "../../../src/protocol/times.ts";
@@ -52,6 +53,17 @@ describe("WebSocket upgrade", () => {
     expect(await refusal(over, 429)).toBe("rate_limited");
     expect(asked).toBe(5);
     expect(await refusal(await dial("203.0.113.6"), 503)).toBe("overloaded");
+  });
+
+  test("[LM1, LM2] the hub counts a socket for the client that the coordinator sees, whatever name the client sends for itself", async () => {
+    const counted: unknown[] = [];
+    const fetch = async ({ headers }: Request) => {
+      counted.push(headers.get(CLIENT_HEADER));
+      return new Response(null, { status: 503 });
+    };
+    const settings = { TRUSTED_IP_HEADER: "x-test-ip", HUB: { getByName: () => ({ fetch }) } };
+    await rest("/", { headers: { upgrade: "websocket", "x-test-ip": "203.0.113.9", [CLIENT_HEADER]: "198.51.100.1" } }, settings);
+    expect(counted).toEqual(["203.0.113.9"]);
   });
 
   test.each([

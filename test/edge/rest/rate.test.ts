@@ -15,10 +15,17 @@ const someone = (): Record<string, string> => ({ "x-test-ip": `198.18.0.${++clie
 const commit = (client: Record<string, string>, overrides: Overrides = ON) => post(COMMIT, TASK, client, overrides);
 const poll = (client: Record<string, string>, overrides: Overrides = ON) => rest(UNKNOWN, { headers: client }, overrides);
 const list = (client: Record<string, string>, overrides: Overrides = ON) => rest("/v1/trust/list?user_id=u", { headers: client }, overrides);
+const events = (client: Record<string, string>, overrides: Overrides = ON) => rest(`${UNKNOWN}/events`, { headers: client }, overrides);
+const jobs = (client: Record<string, string>, overrides: Overrides = ON) => rest("/v1/jobs?user_id=u", { headers: client }, overrides);
+const cancel = (client: Record<string, string>, overrides: Overrides = ON) =>
+  rest(UNKNOWN, { method: "DELETE", headers: { ...client, "x-cancel-token": "t" } }, overrides);
 
 const LIMITED = [
   { what: "commits", ask: commit, status: 201, setting: "COMMITS_PER_MINUTE" },
   { what: "polls", ask: poll, status: 404, setting: "POLLS_PER_TEN_SECONDS" },
+  { what: "event streams", ask: events, status: 404, setting: "POLLS_PER_TEN_SECONDS" },
+  { what: "lists of jobs", ask: jobs, status: 401, setting: "POLLS_PER_TEN_SECONDS" },
+  { what: "cancels", ask: cancel, status: 404, setting: "COMMITS_PER_MINUTE" },
   { what: "pairing requests", ask: list, status: 200, setting: "TRUST_PER_MINUTE" },
 ];
 

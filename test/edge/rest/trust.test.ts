@@ -4,7 +4,8 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
 import { PairingCode, TrustList } from "../../../src/protocol/rest.ts";
-import { keyPair } from "../../../src/receipt/index.ts";
+import { keyPair, signText } from "../../../src/receipt/index.ts";
+import { pairText } from "../../../src/protocol/worker-messages.ts";
 import { claimCode, storeCode } from "../../../src/coordinator/store/trust.ts";
 import { type Overrides, TASK, failingAnswer, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 
@@ -96,6 +97,21 @@ describe("POST /v1/trust/claim", () => {
     const answer = await claim();
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await refusal(answer, 429)).toBe("rate_limited");
+  });
+
+  test("[TR3] a claim that pairs a worker is no guess: many workers can be paired in one minute", async () => {
+    for (let i = 0; i < 4; i++) {
+      const claim = { pairing_code: await create(`u${i}`), provider_pubkey: A };
+      expect((await post(CLAIM, claim, {}, { ...LIMITED, FAILED_PAIRING_CLAIMS_PER_MINUTE: "2" })).status).toBe(200);
+    }
+  });
+
+  test("[TR4] a signature that is there must be the key's, over the code and the network of this instance", async () => {
+    const code = await create("u");
+    const sign = (network: string, of = code) => signText(pairText({ network, code: of, pubkey: A }), keyOf(1).secret);
+    for (const signature of ["", "AAAA", sign("eip155:1"), sign("eip155:10143", "000000")])
+      expect(await refusal(await post(CLAIM, { pairing_code: code, provider_pubkey: A, signature }), 400)).toBe("invalid_signature");
+    expect((await post(CLAIM, { pairing_code: code, provider_pubkey: A, signature: sign("eip155:10143") })).status).toBe(200);
   });
 
   /** Claims a code as a new client in a network of its own. */

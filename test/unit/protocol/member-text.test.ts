@@ -1,6 +1,55 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { rawJsonMember, withFirstMember } from "../../../src/protocol/text.ts";
+import { isLoopback, isShallowJson, parseIsoTime, rawJsonMember, readJson, utf8Length, withFirstMember } from "../../../src/protocol/text.ts";
+
+describe("text of a stranger", () => {
+  test.each([
+    ["[[1]]", 2, true],
+    ["[[1]]", 1, false],
+    ['[{"a":[]}]', 3, true],
+    ['[{"a":[]}]', 2, false],
+    ['["[[[{{{"]', 1, true],
+    [String.raw`["\\\"[[["]`, 1, true],
+    ["[1],[2],[3]", 1, true],
+  ])("[LM1] %s nests at most %i levels: %s", (json, limit, isShallow) => {
+    expect(isShallowJson(json, limit)).toBe(isShallow);
+  });
+
+  test("[LM1] JSON of 32 levels is read, of 33 it is not", () => {
+    const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+    expect(readJson(nested(32))).toMatchObject({ ok: true });
+    expect(readJson(nested(33))).toEqual({ ok: false, reason: "too_deep" });
+  });
+
+  test("[LM1] the length in UTF-8 is that of the bytes", () => {
+    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => utf8Length(text) === Buffer.byteLength(text)));
+    expect(utf8Length("aé€😀")).toBe(10);
+  });
+
+  test.each([
+    ["2026-11-26T12:00:00Z", Date.UTC(2026, 10, 26, 12)],
+    ["2026-11-26T12:00:00.5+01:00", Date.UTC(2026, 10, 26, 11, 0, 0, 500)],
+    ["2026-11-26T12:00:00", null],
+    ["2026-11-26", null],
+    ["2026-13-26T12:00:00Z", null],
+    ["26 Nov 2026 12:00 GMT", null],
+  ])("[RC3] the time %s is %j: without a zone nobody knows it", (text, time) => {
+    expect(parseIsoTime(text)).toBe(time);
+  });
+
+  test.each([
+    ["localhost", true],
+    ["127.0.0.1", true],
+    ["127.9.9.9", true],
+    ["[::1]", true],
+    ["127.0.0.1.evil.example", false],
+    ["127.evil.example", false],
+    ["localhost.evil.example", false],
+    ["0.0.0.0", false],
+  ])("[API7] the host %s is this machine: %s", (host, isHere) => {
+    expect(isLoopback(host)).toBe(isHere);
+  });
+});
 
 describe("[WS8] the text of a member", () => {
   test.each([

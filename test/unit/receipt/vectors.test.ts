@@ -65,8 +65,22 @@ test("[RC1] a signature of 64 bytes is read from base64 and from hex", () => {
 });
 
 test("[RC2] our workers sort members as RFC 8785 does, at every depth, __proto__ included", () => {
-  const output = JSON.parse('{"b":[{"z":1,"a":2}],"a":{"\\uFB33":1,"\\ud83d\\ude00":2,"\\r":3,"1":4},"__proto__":{"y":1,"x":2}}');
-  expect(JSON.stringify(canonicalize(output))).toBe('{"__proto__":{"x":2,"y":1},"a":{"1":4,"\\r":3,"😀":2,"\uFB33":1},"b":[{"a":2,"z":1}]}');
+  const output = JSON.parse('{"b":[{"z":1,"a":2,"B":3}],"a":{"\\uFB33":1,"\\ud83d\\ude00":2,"\\r":3,"1":4},"__proto__":{"y":1,"x":2}}');
+  expect(JSON.stringify(canonicalize(output))).toBe('{"__proto__":{"x":2,"y":1},"a":{"1":4,"\\r":3,"😀":2,"\uFB33":1},"b":[{"B":3,"a":2,"z":1}]}');
+});
+
+test("[RC2] the hash of a text is not that of a result with more members than the text, which nobody signed", () => {
+  const receipt = signReceipt(keyPair(new Uint8Array(32).fill(5)), "j", "text", "2026-01-01T00:00:00.000Z");
+  expect(verifyReceipt(receipt, { output: "text" })).toEqual({ ok: true });
+  for (const result of [{ output: "text", model: "another" }, { text: "text" }, [["output", "text"]]])
+    expect(verifyReceipt(receipt, result)).toEqual({ ok: false, reason: "hash_mismatch" });
+});
+
+test("[RC1] a worker may write its key in upper case, and signs it so", () => {
+  const key = keyPair(new Uint8Array(32).fill(5));
+  const { signature: _, ...fields } = signReceipt(key, "j", "text", "2026-01-01T00:00:00.000Z");
+  const upper = { ...fields, provider_pubkey: key.publicKey.toUpperCase() };
+  expect(verifyReceipt({ ...upper, signature: signText(receiptText(upper), key.secret) }, "text")).toEqual({ ok: true });
 });
 
 test("[RC2] a hash without the prefix sha256: is read", () => {

@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { JobList, LocalJob } from "../../../src/sdk/index.ts";
+import { readJobList } from "../../../src/sdk/local-jobs.ts";
 import { rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 const idsOf = ({ jobs }: { jobs: { id: string }[] }): string[] => jobs.map(({ id }) => id);
+
+it("the list in memory keeps the last 1,000 jobs, so that a client may live for ever", async () => {
+  const list = readJobList(undefined);
+  const job = { jobType: "TASK", createdAt: "2026-01-01T00:00:00.000Z", cancelToken: null, baseUrl: "http://a.example", userId: "u" } as const;
+  for (let n = 0; n < 1_002; n++) await list.add({ ...job, jobId: String(n) });
+  const kept = await list.all();
+  expect([kept.length, kept[0]?.jobId, kept.at(-1)?.jobId]).toEqual([1_000, "2", "1001"]);
+});
 
 describe("jobs", () => {
   it("[JB14] of a user with a token come from the router, with the token in a header and never in the path", async () => {

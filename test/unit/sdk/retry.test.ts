@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { openLimit, readRetryAfter, untilAborted } from "../../../src/sdk/retry.ts";
+import { backoff, openLimit, readRetryAfter, untilAborted } from "../../../src/sdk/retry.ts";
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "../../../src/sdk/index.ts";
 import { closedUrl, hang, hangMidBody, loseAnswer, rejection, reply, reset, resetMidBody } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
@@ -93,6 +93,14 @@ describe("retries", () => {
     const pauses = times.slice(1).map((time, i) => time - (times[i] ?? 0));
     for (const [i, pause] of pauses.entries()) expect(pause).toBeGreaterThan(40 * 2 ** i * 0.75 - 2);
   });
+});
+
+it("no pause is longer than sixteen times the first one, however many there were", () => {
+  for (const repeated of [4, 5, 20, 2_000]) {
+    const pause = backoff(500, repeated);
+    expect(pause).toBeGreaterThan(6_000);
+    expect(pause).toBeLessThanOrEqual(8_000);
+  }
 });
 
 describe("Retry-After", () => {
