@@ -272,7 +272,15 @@ describe("[LLM8] the model", () => {
       "Ollama with another model loaded",
       11434,
       "m",
-      { "/api/ps": { models: [{ name: "o", context_length: 9 }, { name: "m", context_length: 4096 }] }, "/api/show": { parameters: "num_ctx 9" } },
+      {
+        "/api/ps": {
+          models: [
+            { name: "o", context_length: 9 },
+            { name: "m", context_length: 4096 },
+          ],
+        },
+        "/api/show": { parameters: "num_ctx 9" },
+      },
       4096,
     ],
     ["an older Ollama", 11434, "m", { "/api/ps": { models: [{ name: "m" }] }, "/api/show": { parameters: 'stop "x"\nnum_ctx    16384\n' } }, 16_384],

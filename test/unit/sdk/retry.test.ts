@@ -1,5 +1,6 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, it, vi } from "vitest";
-import { backoff, openLimit, readRetryAfter, untilAborted } from "../../../src/sdk/retry.ts";
+import { backoff, openLimit, readRetryAfter, sleep, untilAborted, untilDone } from "../../../src/sdk/retry.ts";
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "../../../src/sdk/index.ts";
 import { closedUrl, hang, hangMidBody, loseAnswer, rejection, reply, reset, resetMidBody } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
@@ -101,6 +102,13 @@ it("no pause is longer than sixteen times the first one, however many there were
     expect(pause).toBeGreaterThan(6_000);
     expect(pause).toBeLessThanOrEqual(8_000);
   }
+});
+
+it("a pause and a wait leave nothing on the signal that outlives them", async () => {
+  const { signal } = new AbortController();
+  await sleep(1, untilAborted(signal));
+  await untilDone(Promise.resolve(), untilAborted(signal));
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
 describe("Retry-After", () => {
