@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 import { describeIssues } from "../../../src/protocol/issues.ts";
 import { parseCommit } from "../../../src/protocol/job.ts";
 import { PairingClaim, QuoteQuery } from "../../../src/protocol/rest.ts";
@@ -134,4 +135,38 @@ test.each(
   ).map(([value, words]) => ({ value, words })),
 )("a value is shown only if it is short and printable: $words", ({ value, words }) => {
   expect(inWords(value)).toBe(words);
+});
+
+describe("[API9] what OpenAI's clients may ask for and nobody does here", () => {
+  const chat = (more: object, message: object = {}) => readOpenAi("chat", { messages: [{ role: "user", content: "Hi", ...message }], ...more });
+
+  test.each<[string, unknown]>([
+    ["n", 2],
+    ["tools", [{ type: "function" }]],
+    ["functions", [{ name: "f" }]],
+    ["modalities", ["text", "audio"]],
+    ["audio", { voice: "a" }],
+    ["logprobs", true],
+    ["echo", true],
+    ["best_of", 2],
+    ["suffix", "end"],
+  ])("%s is refused by its name, and not ignored", (member, value) => {
+    for (const read of [chat({ [member]: value }), readOpenAi("completions", { prompt: "Hi", [member]: value })])
+      expect(read).toMatchObject({ ok: false, reason: expect.stringMatching(new RegExp(`^${member} must be`)) });
+  });
+
+  test("calls of tools in a message are refused", () => {
+    expect(chat({}, { tool_calls: [{ id: "1" }] })).toMatchObject({ ok: false, reason: expect.stringContaining("tools are not supported") });
+  });
+
+  test("a value that asks for nothing is accepted, and no worker gets it", () => {
+    const nothing = { n: 1, tools: [], functions: [], modalities: ["text"], audio: null, logprobs: false, echo: false, best_of: 1, suffix: null };
+    for (const neutral of [nothing, Object.fromEntries(Object.keys(nothing).map((name) => [name, null]))])
+      expect(chat({ ...neutral, user: "u", stream: false, max_completion_tokens: 9, max_tokens: 8 }, { tool_calls: [] })).toMatchObject({
+        ok: true,
+        value: { payload: { job_type: "LLM_INFER", messages: [{ role: "user", content: "Hi" }], max_tokens: 9 }, user: "u" },
+      });
+    const read = chat(nothing);
+    expect(read.ok && Object.keys(read.value.payload).toSorted()).toEqual(["job_type", "messages"]);
+  });
 });

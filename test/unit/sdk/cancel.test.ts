@@ -40,6 +40,10 @@ describe("cancel", () => {
     const client = router.client();
     const { jobId } = await client.run(CLASSIFY);
     expect(await client.cancel(jobId ?? "")).toMatchObject({ cancelled: false, job: { status: "completed" } });
+    router.rules.work = () => ({ error: "worker_error" });
+    const failed = await client.submit(CLASSIFY);
+    await rejection(client.waitFor(failed.jobId));
+    expect(await client.cancel(failed)).toMatchObject({ cancelled: false, job: { status: "failed" } });
   });
 
   it("[JB13] a wrong token is a NotFoundError; a job that is no UUID is not asked about", async () => {
