@@ -82,6 +82,7 @@ describe("fallback", () => {
     ["something in front of the router answers 503", { commit: [reply(503, "busy"), reply(503, "busy")] }],
     ["a 503 is none of those after which the router keeps nothing", { commit: [reply(503, { error: "upstream" }), reply(503, { error: "upstream" })] }],
     ["the router lost its hub and cannot say: overloaded", { commit: [reply(503, { error: "overloaded" }), reply(503, { error: "overloaded" })] }],
+    ["something in front of the router answers 408", { commit: [reply(408, "too slow")] }],
     ["a commit meets a 500", { commit: [reply(500, { error: "internal" })] }],
     ["one try was lost and only the next clearly refused", { commit: [reset, queueFull] }],
     ["a 201 cannot be read", { commit: [garbage(201, "{")] }],
