@@ -1,5 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it, vi } from "vitest";
+import { describeBreak } from "../../../src/sdk/connection.ts";
 import { backoff, openLimit, readRetryAfter, sleep, untilAborted, untilDone } from "../../../src/sdk/retry.ts";
 import { RateLimitedError, RouterConnectionError, UnavailableError } from "../../../src/sdk/index.ts";
 import { closedUrl, hang, hangMidBody, loseAnswer, rejection, reply, reset, resetMidBody } from "./support/faults.ts";
@@ -109,6 +110,20 @@ it("a pause and a wait leave nothing on the signal that outlives them", async ()
   await sleep(1, untilAborted(signal));
   await untilDone(Promise.resolve(), untilAborted(signal));
   expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+it.each([
+  ["ECONNREFUSED", "connect"],
+  ["ENOTFOUND", "connect"],
+  ["UND_ERR_CONNECT_TIMEOUT", "connect"],
+  ["ECONNRESET", "broken"],
+  ["EPIPE", "broken"],
+  ["ETIMEDOUT", "broken"],
+  ["UND_ERR_SOCKET", "broken"],
+  ["UND_ERR_HEADERS_TIMEOUT", "broken"],
+])("after %s the reason is %s: only what was never sent has had no effect", (code, reason) => {
+  const cause = new TypeError("fetch failed", { cause: Object.assign(new Error("the system's words"), { code }) });
+  expect(describeBreak("http://a.example", cause)).toMatchObject({ reason, message: expect.stringContaining(code) });
 });
 
 describe("Retry-After", () => {
