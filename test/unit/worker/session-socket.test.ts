@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { ResultShelf } from "../../../src/worker/session/delivery.ts";
-import { type Executor, type Hooks, seedSigner } from "../../../src/worker/session/executor.ts";
+import { createExecutor, type Executor, type Hooks, seedSigner } from "../../../src/worker/session/executor.ts";
 import { type SessionOptions, WorkerSession } from "../../../src/worker/session/session.ts";
 import type { KeptResult, Run, SessionNote } from "../../../src/worker/session/state.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
@@ -282,6 +282,15 @@ describe("a worker session on a real socket", () => {
     const { worker } = await coordinator.registered();
     worker.assign();
     await worker.receive("job_complete", "job_ack");
+  });
+
+  it("[JB5] an unexpected error tells the seeker its name, and nothing of the job that its message may repeat", async () => {
+    const execute = createExecutor({ task: () => Promise.reject(new RangeError("the private text")) });
+    const coordinator = await FakeCoordinator.start();
+    start(coordinator, { execute });
+    const { worker } = await coordinator.registered();
+    worker.assign();
+    expect(await worker.receive("job_failed", "job_ack")).toMatchObject({ error: "worker_error", message: "RangeError", retryable: true });
   });
 
   it("[WS3] a key that signs only asynchronously works (WebCrypto)", async () => {
