@@ -19,7 +19,7 @@ const word = (value: string | number | bigint) => `0x${(typeof value === "string
 
 export const nonceOf = (n: number): string => word(n + 1);
 export const used = (nonce: string, from = PAYER): Event => ({ topics: [USED, word(from), nonce] });
-export const cancelled = (nonce: string): Event => ({ topics: [CANCELLED, word(PAYER), nonce] });
+export const cancelled = (nonce: string, from = PAYER): Event => ({ topics: [CANCELLED, word(from), nonce] });
 export const transfer = (amount: number, to = PAYEE, from = PAYER): Event => ({ topics: [TRANSFER, word(from), word(to)], data: word(amount) });
 
 /** An EVM node for the requests about authorizations; its blocks come once a second. It counts what it is asked, and ends with its test. */

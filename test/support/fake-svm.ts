@@ -73,7 +73,12 @@ export class FakeSvm {
     return Response.json({ jsonrpc: "2.0", id: call.id, ...said });
   }
 
-  #answer({ method, params: [first, second] }: Call): unknown {
+  #answer({ method, params }: Call): unknown {
+    const [first, second] = params;
+    // A block that is not final may be undone, so nothing may be asked of one.
+    const isOfBlocks = method !== "getGenesisHash" && method !== "getBlockTime";
+    if (isOfBlocks && (params.at(-1) as { commitment?: string } | undefined)?.commitment !== "finalized")
+      throw new Error(`${method} asks of blocks that are not final`);
     switch (method) {
       case "getGenesisHash":
         return this.genesis;

@@ -50,6 +50,12 @@ describe("what became of an authorization", () => {
     // Events of other contracts in between do not matter.
     const hash = node.mine(9_980, { address: OTHER, topics: [] }, used(NONCE), { address: OTHER, topics: ["0x01"] }, transfer(AMOUNT), transfer(5));
     expect(await readOne(node)).toEqual({ kind: "settled", transaction: hash });
+    // Their numbers give the order, not their places in the answer.
+    node.lie = ({ method }, truth) => {
+      const receipt = truth as { logs: unknown[] };
+      return method === "eth_getTransactionReceipt" ? { ...receipt, logs: receipt.logs.toReversed() } : truth;
+    };
+    expect(await readOne(node)).toEqual({ kind: "settled", transaction: hash });
   });
 
   test.each([
@@ -130,6 +136,9 @@ describe("an RPC that cannot be believed", () => {
     ["shows two uses", (call, truth) => (call.method === "eth_getLogs" ? [truth, truth].flat() : truth)],
     ["shows a use by somebody else", logs((log) => ({ ...log, topics: used(NONCE, OTHER).topics }))],
     ["shows a use of another authorization", logs((log) => ({ ...log, topics: used(nonceOf(9)).topics }))],
+    ["shows a cancellation by somebody else", logs((log) => ({ ...log, topics: cancelled(NONCE, OTHER).topics }))],
+    ["shows the cancellation of another authorization", logs((log) => ({ ...log, topics: cancelled(nonceOf(9)).topics }))],
+    ["shows a cancellation after the finalized block", logs((log) => ({ ...log, topics: cancelled(NONCE).topics, blockNumber: "0x3000" }))],
     ["shows a use of another token", logs((log) => ({ ...log, address: OTHER }))],
     ["shows a use after the finalized block", logs((log) => ({ ...log, blockNumber: "0x3000" }))],
     ["shows another event", logs((log) => ({ ...log, topics: transfer(AMOUNT).topics }))],
@@ -206,11 +215,11 @@ describe("an RPC that cannot be believed", () => {
     node.mine(9_981, cancelled(nonceOf(1)));
     node.lie = (call, truth) => (call.method === "eth_call" && JSON.stringify(call.params).includes(nonceOf(1).slice(2)) ? "0x" : truth);
     const erased = { ...doubtOf(node, { n: 2 }), payload: "{}" };
-    const answers = await chain().read([doubtOf(node), doubtOf(node, { n: 1 }), erased], nowOf(node));
+    const answers = await chain().read([erased, doubtOf(node, { n: 1 }), doubtOf(node)], nowOf(node));
     expect(answers).toEqual([
-      { kind: "settled", transaction: hash },
-      { kind: "undecided", found: null, more: false, fault: "invalid_response" },
       { kind: "undecided", found: null, more: false, fault: "payload_erased" },
+      { kind: "undecided", found: null, more: false, fault: "invalid_response" },
+      { kind: "settled", transaction: hash },
     ]);
   });
 });

@@ -62,6 +62,21 @@ describe("what became of a transaction", () => {
     expect(await readOn(node, doubtOf(node, { left: -5 * SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
     node.isValid = false;
     expect(await readOn(node, doubtOf(node, { left: 5 * SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
+    // It must be over by the chain's clock and by ours. Here ours is 2 s ahead, then behind.
+    expect(await readOn(node, doubtOf(node, { left: SECOND }), 3)).toMatchObject({ answer: { kind: "undecided", more: false } });
+    const [behind] = await chain().read([doubtOf(node, { left: -SECOND })], node.time - 2 * SECOND);
+    expect(behind).toMatchObject({ kind: "undecided", more: false });
+  });
+
+  test.each([
+    ["just before it came to us", -TIMING.svmLifetime - SECOND],
+    ["after its time, in a block as late as its blockhash allows", TIMING.svmLifetime],
+  ])("[PY8] it landed %s: settled, not taken for expired", async (_, late) => {
+    const node = new FakeSvm();
+    node.isValid = false;
+    const doubt = doubtOf(node, { left: -TIMING.svmLifetime - 2 * SECOND });
+    const signature = node.land(LANDED, { time: doubt.expiresAt + late });
+    expect(await readOn(node, doubt)).toEqual({ answer: { kind: "settled", transaction: signature }, readings: 1 });
   });
 
   test("[PY8] it is not there, and its blockhash is too old at a finalized block: void, when two readings say so", async () => {
@@ -174,6 +189,20 @@ describe("how much is asked", () => {
     const { answer, readings } = await readOn(node, doubtOf(node));
     expect([answer, readings]).toEqual([{ kind: "settled", transaction: signature }, 3]);
     expect(node.calls.filter(({ method }) => method === "getTransaction").length).toBeLessThanOrEqual(3 * LIMITS.chainTransactions);
+  });
+
+  test("[PY8] where a reading ends, the next one begins: none of what may be ours is left out between them", async () => {
+    const node = new FakeSvm();
+    const signature = node.land(LANDED);
+    for (let n = 0; n < LIMITS.chainTransactions; n++) node.land(OTHER);
+    expect(await readOn(node, doubtOf(node))).toEqual({ answer: { kind: "settled", transaction: signature }, readings: 2 });
+  });
+
+  test("[PY8] two readings of a history of several pages are enough for what has expired, as of a short one", async () => {
+    const node = new FakeSvm();
+    node.isValid = false;
+    for (let n = 0; n < LIMITS.chainSignatures + 10; n++) node.land(OTHER, { memo: "[6] memo-2" });
+    expect(await readOn(node, doubtOf(node, { left: -SECOND }), 10)).toEqual({ answer: { kind: "void", proof: "expired" }, readings: 4 });
   });
 
   test("[PY8] a history of more than one page is searched to the time before the payment, and no further", async () => {
