@@ -73,6 +73,13 @@ describe("a payment of @x402/svm", () => {
   });
 });
 
+test("[PY3] the owner of the tokens must have signed the transfer itself: anybody can name the account of somebody else", () => {
+  // The instruction of the transfer: program, four accounts. Its owner is the last account, and becomes one that signs nothing.
+  const at = bytes.indexOf(Buffer.from([7, 4, 2, 4, 3, 1, 10, 12]));
+  expect(at).toBeGreaterThan(0);
+  expect(read(changed(at + 5, 4))).toEqual({ ok: false, reason: expect.stringContaining("payload.transaction must transfer ") });
+});
+
 describe("shape", () => {
   test.each([undefined, null, 1, {}, [], "", "A".repeat(1_645)])("[PY3] transaction %o is refused", (transaction) => {
     expect(read(transaction)).toEqual({ ok: false, reason: "payload.transaction must be a string of 1 to 1644 characters" });

@@ -67,7 +67,8 @@ const NO_ANSWERS: [string, Reply, string][] = [
 describe("verify", () => {
   test("[PY8] yes, and by whom", async () => {
     expect(await verify(valid)).toEqual({ kind: "valid", payer: PAYER });
-    expect(await verify({ body: { isValid: true, payer: null } })).toEqual({ kind: "valid", payer: null });
+    // All whom it does not name would be one payer otherwise, with one balance.
+    for (const payer of [null, ""]) expect(await verify({ body: { isValid: true, payer } })).toEqual({ kind: "valid", payer: null });
     for (const reply of [announced(null), announced(0)]) expect(await verify(reply)).toEqual({ kind: "valid", payer: PAYER });
   });
 

@@ -44,6 +44,15 @@ describe("what is read", () => {
     expect(read(headers(undefined, envelope), SVM)).toMatchObject({ ok: true, value: { key: SVM_KEY, payload: { transaction: TRANSACTION } } });
   });
 
+  test.each([
+    ["solana", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"],
+    ["solana-testnet", "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z"],
+  ])("[PY3] the old name %s means %s, and no other network", (network, id) => {
+    const sent = headers(v1(SVM, { network }));
+    expect(read(sent, { ...SVM, network: id }).ok).toBe(true);
+    expect(errorOf(sent, SVM)).toContain("network must be");
+  });
+
   test("[PY6] a name that every object has is not a network", () => {
     expect(errorOf(headers(v1(SVM, { network: "constructor" })), SVM)).toContain("network must be");
   });
