@@ -105,6 +105,24 @@ describe("orders of the operator", () => {
     expect(await outcome(later)).toBe("not_unresolved");
   });
 
+  test("[PY8] an order about a payment that the facilitator is asked about waits, and is carried out when the answer has left it in doubt", async () => {
+    const hub = new TestHub();
+    const { payment } = await unresolved(hub);
+    const asked = JSON.stringify({ kind: "settling", until: Date.now() + HOUR, by: "request" });
+    await hub.sql(`UPDATE payments SET kind = 'settling', phase = '${asked}'`);
+    await hub.evict();
+    const [id, next] = [await write(payment.key, "credit"), await write("nobody's", "credit")];
+    await env.DB.prepare("UPDATE payment_orders SET created_at = created_at + 1 WHERE id = ?").bind(next).run();
+    await hub.stub.wake();
+    await carriedOut(next);
+    expect(await outcome(id)).toBeNull();
+    await hub.sql(`UPDATE payments SET kind = 'unresolved', phase = '{"kind":"unresolved","reason":"expired","retryDue":null}'`);
+    await hub.evict();
+    await hub.stub.wake();
+    await carriedOut(id);
+    expect([await outcome(id), (await phase(hub))?.["kind"]]).toEqual(["done", "credit"]);
+  });
+
   test("[PY8] an order about no payment, and one that was written by hand and is wrong, get their outcome too", async () => {
     const hub = new TestHub();
     const { payment } = await unresolved(hub);
