@@ -340,8 +340,7 @@ function checkLedger(state: DispatchState): void {
     }
     if (credit !== undefined) credits.set(payer ?? key, (credits.get(payer ?? key) ?? new Set()).add(key));
     if (payer === null) continue;
-    if (phase.kind === "held" || phase.kind === "settling" || (phase.kind === "unknown" && phase.retryDue <= expiresAt))
-      unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
+    if (["held", "settling", "unknown"].includes(phase.kind)) unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
   if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");

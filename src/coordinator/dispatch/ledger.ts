@@ -210,11 +210,9 @@ function isDone({ phase, credit }: Payment): boolean {
   return phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
-/** True if a payment may still be settled before its authorization expires. */
-function isUnsettled({ phase, expiresAt }: Payment): boolean {
-  // Such a payment is asked for during a whole day. Meanwhile it must not count against its payer.
-  if (phase.kind === "unknown") return phase.retryDue <= expiresAt;
-  return phase.kind === "held" || phase.kind === "settling";
+/** True if a payment may still be settled. One that has expired is `unresolved` and asked for during a whole day, but must not count against its payer. */
+function isUnsettled({ phase }: Payment): boolean {
+  return phase.kind === "held" || phase.kind === "settling" || phase.kind === "unknown";
 }
 
 /** Whose balance a payment belongs to. A payment without a known payer has one of its own. */

@@ -92,7 +92,7 @@ export function release(state: DispatchState, key: string, jobId: string, ctx: R
  */
 function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, ctx: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
-  if (unsettled < LIMITS.heldPayments || isCovered(state.ledger, { ...facts, payer })) return false;
+  if (unsettled < LIMITS.heldPayments || isCovered(state.ledger, facts)) return false;
   if (unsettled >= LIMITS.unsettledPayments) return true;
   return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, ctx);
 }

@@ -14,8 +14,8 @@ const fails = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "
 const completes = (desk: Desk, connId: string, jobId: string) => desk.tell({ type: "complete", connId, jobId, attempt: undefined, verdict: "valid" });
 
 /** Payment `key` pays for job `id`, of which `w` sends text until its total time is over. */
-function streamToDeadline(desk: Desk, key: string, id: string): void {
-  desk.pay(key, id, { amount: "1000000" });
+function streamToDeadline(desk: Desk, key: string, id: string, payer = "pam"): void {
+  desk.pay(key, id, { amount: "1000000", payer });
   if (desk.money(key) === "settling") desk.settled(key);
   for (let n = 0; n < 10; n++) {
     desk.tell({ type: "progress", connId: desk.state.workers.get("w")?.connId ?? "", jobId: id, attempt: 1 });
@@ -585,6 +585,22 @@ describe("nobody knows", () => {
     expect(desk.reserve("k", "again").answer).toEqual({ state: "known", jobId: "j" });
   });
 
+  test("[PY8] an answer that was lost stays lost, whatever the facilitator says after it", () => {
+    const desk = unknown();
+    desk.pass(TIMING.settleRetry);
+    desk.settled("k", SAID);
+    desk.pass(2 * TIMING.settleRetry);
+    desk.settled("k", USED);
+    expect(desk.money("k")).toBe("settled");
+  });
+
+  test("[PY8] already used is no credit for a job that has ended, though an answer was lost: only the operator makes one", () => {
+    const desk = unresolved();
+    expect(words(desk.pass(TIMING.settleRetryMax))).toBe("settle k");
+    desk.settled("k", USED);
+    expect([desk.money("k"), desk.balance()]).toEqual(["unresolved already_used", 0]);
+  });
+
   test("[PY8] not asked after a doubt: the doubt stays, and so does what it was about", () => {
     const desk = unknown();
     desk.pass(TIMING.settleRetry);
@@ -613,6 +629,9 @@ describe("nobody knows", () => {
     desk.pass(TIMING.settleRetry);
     desk.settled("d", USED);
     expect([desk.where("j"), desk.money("d")]).toEqual(["failed payment_failed", "unresolved already_used"]);
+    desk.pass(20 * TIMING.hour);
+    assume(desk, "late", "pam");
+    expect(desk.money("late")).toBe("unresolved already_used");
     desk.pass(TIMING.day);
     desk.register("v");
     desk.pay("e", "k");
@@ -906,9 +925,35 @@ describe("credit", () => {
     expect([desk.balance(), desk.money("a"), desk.money("d")]).toEqual([0, "spent by others", "void paid_by_credit"]);
     stream("e");
     expect([desk.balance(), desk.money("e")]).toEqual([0, "spent"]);
+    // Another payer's jobs are not counted with them.
+    streamToDeadline(desk, "q", "q-job", "quin");
+    expect([desk.balance("quin"), desk.money("q")]).toEqual([1_000_000, "credit"]);
+    desk.pass(20 * TIMING.hour);
+    stream("late");
+    expect([desk.balance(), desk.money("late")]).toEqual([0, "spent"]);
     desk.pass(TIMING.day);
     stream("f");
     expect(desk.balance()).toBe(1_000_000);
+  });
+
+  test.each([
+    ["reach their deadline without any text", false, true],
+    ["stream text, and their worker fails", true, false],
+  ])("[PY9] jobs that %s give their amount back, however many they are", (_, streams, waits) => {
+    const desk = new Desk();
+    desk.register("w");
+    for (let n = 0; n <= LIMITS.streamedCreditsPerPayer; n++) {
+      desk.pay(`k${n}`, `j${n}`, { amount: String(10 ** n) });
+      desk.settled(`k${n}`);
+      if (streams) desk.tell({ type: "progress", connId: "w#1", jobId: `j${n}`, attempt: 1 });
+      // An acknowledgement renews the lease too.
+      for (let ms = 0; waits && ms < TIMING.total; ms += 20_000) {
+        desk.tell({ type: "ack", connId: "w#1", jobId: `j${n}`, attempt: 1 });
+        desk.pass(20_000);
+      }
+      if (!waits) fails(desk, "w#1", `j${n}`);
+      expect([desk.where(`j${n}`), desk.money(`k${n}`)]).toEqual([waits ? "failed deadline_exceeded" : "failed worker_error", "credit"]);
+    }
   });
 
   test("[PY9] one payment that is sent again gives its amount back once a day, however often its jobs stream text until their deadline", () => {
@@ -975,6 +1020,28 @@ describe("credit", () => {
     expect(words(desk.reserve("fresh", "again"))).toBe("payment_already_used");
   });
 
+  /** `k` has paid for a job of `fresh` when its own had failed, and `x` is a credit of 1000. */
+  function withSpentCredit(): Desk {
+    const desk = withCredit();
+    desk.pay("fresh", "f");
+    desk.pay("x", "xj");
+    completes(desk, "w#1", "f");
+    desk.settled("x");
+    fails(desk, "w#1", "xj");
+    expect([desk.money("k"), desk.money("fresh"), desk.money("x"), desk.balance()]).toEqual(["spent by others", "void paid_by_credit", "credit", 1_000]);
+    expect(words(desk.pay("k", "again"))).toBe("credit, assign again 1 to w#1");
+    return desk;
+  }
+
+  test("[PY9] a payment whose money others have spent comes again, paid by another credit: it has moved money, whatever becomes of the job", () => {
+    const completed = withSpentCredit();
+    completes(completed, "w#1", "again");
+    expect([completed.money("k"), completed.money("x"), completed.balance()]).toEqual(["spent by balance", "spent by others", 0]);
+    const failed = withSpentCredit();
+    fails(failed, "w#1", "again");
+    expect([failed.money("k"), failed.money("x"), failed.balance()]).toEqual(["spent by others", "credit", 1_000]);
+  });
+
   test("[PY9] a submit that comes twice does not run a job again that has failed meanwhile", () => {
     const desk = withCredit();
     expect(words(desk.reserve("k", "j"))).toBe("known j");
@@ -1003,6 +1070,30 @@ describe("credit", () => {
     expect(words(desk.reserve("more", "m"))).toBe("too_many_held_payments");
     for (let n = 0; n < 20; n++) desk.settled(`k${n}`);
     for (let n = 0; n < 20; n++) expect(desk.where(`j${n}`)).toContain(`w${n}`);
+  });
+
+  test("[PY9] payments whose outcome is unknown count as held, also while the facilitator is asked again; an idle worker needs no place", () => {
+    const desk = new Desk();
+    desk.register("w");
+    for (let n = 0; n < LIMITS.heldPayments; n++) {
+      desk.pay(`k${n}`, `j${n}`);
+      desk.settled(`k${n}`, LOST);
+    }
+    expect(words(desk.reserve("more", "m"))).toBe("reserved");
+    desk.submit("free");
+    expect(words(desk.reserve("another", "a"))).toBe("too_many_held_payments");
+    desk.pass(TIMING.settleRetry);
+    expect([0, 1, 2, 3].map((n) => desk.money(`k${n}`))).toEqual(["settling", "settling", "settling", "settling"]);
+    expect(words(desk.reserve("another", "a"))).toBe("too_many_held_payments");
+  });
+
+  test("[PY9] what a balance covers needs no place among the held payments, and what it does not cover does", () => {
+    const desk = withCredit();
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    for (let n = 0; n < LIMITS.heldPayments; n++) desk.pay(`k${n}`, `j${n}`, { amount: "5000" });
+    expect(words(desk.reserve("large", "l", { amount: "5000" }))).toBe("too_many_held_payments");
+    expect(words(desk.pay("small", "s"))).toBe("reserved");
+    expect([desk.money("small"), desk.balance()]).toEqual(["covered", 0]);
   });
 
   test("[PY9] at most 32 payments of one payer are unsettled, however many workers there are", () => {
