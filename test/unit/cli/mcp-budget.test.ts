@@ -50,7 +50,12 @@ describe("the spending limit of mcp", () => {
   it("counts the most expensive offer, wherever it stands, because a hook may choose any", async () => {
     const budget = new Budget(50_000n);
     await expect(signed(budget, "60000")).rejects.toThrow(SpendLimitError);
-    await expect(new Purchase(budget).within(pay)(challenge("10000", "60000"), attempt)).rejects.toThrow(SpendLimitError);
+    for (const amounts of [
+      ["10000", "60000"],
+      ["60000", "10000"],
+    ]) {
+      await expect(new Purchase(budget).within(pay)(challenge(...amounts), attempt)).rejects.toThrow(SpendLimitError);
+    }
     const header = Buffer.from(JSON.stringify({ accepts: [{ amount: "60000" }] })).toString("base64");
     await expect(new Purchase(budget).within(pay)(challenge("10000"), { ...attempt, header })).rejects.toThrow(SpendLimitError);
     await expect(new Purchase(budget).within(pay)(challenge("much"), attempt)).rejects.toThrow("malformed");

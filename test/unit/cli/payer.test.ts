@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
+import { payerOptions } from "../../../src/cli/payer.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 
@@ -45,6 +46,14 @@ describe("a payment hook that does not pay is one line of advice, not a stack", 
     const { code, stderr, paid } = await runPaying('async () => { throw new Error("the wallet is locked"); }');
     expect({ code, stderr, paid }).toEqual({ code: 1, stderr: "--payer: the payment hook of FILE failed: the wallet is locked\n", paid: [] });
   });
+});
+
+it("with --payer a job costs at most $0.01 unless --max-price says more; without either there is no limit, because nothing is paid", async () => {
+  const payer = join(temporaryFolder(), "payer.mjs");
+  writeFileSync(payer, "export default async () => ({});\n");
+  expect((await payerOptions({ payer })).maxPrice).toBe("0.01");
+  expect((await payerOptions({ payer, "max-price": "0.5" })).maxPrice).toBe(0.5);
+  expect(await payerOptions({})).toEqual({});
 });
 
 it.each(["x", "-1", "0.0000001"])("--max-price %s is told by the name of the option", async (price) => {

@@ -111,6 +111,11 @@ describe("before anyone is asked", () => {
     expect(words(desk.buy("l", "full", "pam", { payloadBytes: LIMITS.queuedPayloadBytes + 1 }))).toBe("drop l, queue_full");
   });
 
+  test("[PY5] a reservation that comes twice, because its answer was lost, is the same one", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 2; n++) expect(words(desk.reserve("k", "j"))).toBe("reserved");
+  });
+
   test("[PY6] of two requests at once with the same payment the second waits and then gets the job of the first", () => {
     const desk = new Desk();
     desk.reserve("k", "j");
@@ -723,7 +728,8 @@ describe("nobody knows", () => {
   test("[PY8] the operator makes a payment in doubt a credit, and it pays for a job", () => {
     const desk = unresolved();
     expect(words(desk.order("k", "credit"))).toBe("done");
-    expect(desk.money("k")).toBe("credit");
+    // Nobody has told the hub by which transaction.
+    expect(desk.rows.get("k")?.phase).toEqual({ kind: "credit", transaction: "" });
     desk.forget(["w"]);
     expect(words(desk.pay("fresh", "next"))).toContain("assign next 1 to w#2");
     expect([desk.money("k"), desk.money("fresh")]).toEqual(["credit", "covered"]);
@@ -888,6 +894,41 @@ describe("credit", () => {
     const [ended] = completes(desk, "w#1", "t").rows.filter(({ type }) => type === "ended");
     expect(ended).toMatchObject({ paymentRef: "tx k" });
     expect([desk.balance(), desk.money("k"), desk.money("second")]).toEqual([3_000, "spent by others", "credit"]);
+    expect(desk.rows.get("third")?.phase).toEqual({ kind: "void", reason: "paid_by_credit", transaction: "tx k" });
+  });
+
+  test("[PY9] [PY10] a credit of which other jobs have everything pays for nothing, so its transaction is not the one that is shown", () => {
+    const desk = withCredit();
+    desk.pay("second", "s", { amount: "5000" });
+    desk.settled("second");
+    fails(desk, "w#1", "s");
+    desk.pay("first", "f");
+    desk.pay("next", "n");
+    expect(desk.rows.get("next")?.phase).toMatchObject({ kind: "covered", transaction: "tx second", parts: [{ key: "second", amount: "1000" }] });
+  });
+
+  test("[PY9] a payment whose own credit is spent by another job, while an older credit pays for its own, goes on paying for it", () => {
+    const desk = settling();
+    desk.register("v");
+    desk.pay("second", "s");
+    desk.settled("k");
+    desk.settled("second");
+    desk.tell({ type: "cancel", jobId: "j" });
+    desk.pass(1_000);
+    desk.tell({ type: "cancel", jobId: "s" });
+    desk.pay("second", "again");
+    desk.pay("third", "t");
+    completes(desk, desk.where("t").includes("w") ? "w#1" : "v#1", "t");
+    expect([desk.money("k"), desk.money("second"), desk.money("third"), desk.balance()]).toEqual(["credit", "covered", "void paid_by_credit", 0]);
+    completes(desk, desk.where("again").includes("w") ? "w#1" : "v#1", "again");
+    expect(desk.rows.get("second")?.phase).toEqual({ kind: "spent", transaction: "tx k", by: "balance" });
+  });
+
+  test("[PY9] the news that a payment has settled may come twice, also when its money pays for another job already", () => {
+    const desk = withCredit();
+    desk.pay("k", "again");
+    expect(desk.settled("k")).toMatchObject({ rows: [], sends: [], settles: [] });
+    expect([desk.money("k"), desk.where("again")]).toEqual(["covered", "assigned w 1"]);
   });
 
   test("[PY9] the same payload again is refused if the balance does not cover it any more, also by a submit that comes too late", () => {
