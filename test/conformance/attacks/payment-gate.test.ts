@@ -339,6 +339,22 @@ describe("one payment", () => {
     expect((await pay(sent, "fast", bodies[0])).status).toBe(402);
   });
 
+  test("[PY6] [API9] for another user of OpenAI's API, named or not: 402 payment_already_used, and nobody reads the answer of the first", async () => {
+    const payer = `0x${randomBytes(20).toString("hex")}`;
+    facilitator.replies["/verify"] = { body: { isValid: true, payer } };
+    const sent = { "x-payment": await payment("fast", { authorization: { from: payer } }) };
+    // It takes no job that another test has left.
+    const worker = await fullWorker(evm.socketUrl, { capabilities: ["LLM_INFER"] });
+    const ask = (more: Fields) => evm.api.post("/v1/chat/completions", { messages: [{ role: "user", content: "Say hello." }], ...more }, sent);
+    const first = ask({ user: "ann" });
+    const { job_id } = await worker.frame("job_assign");
+    for (const more of [{ user: "bob" }, {}]) expect(await ask(more)).toMatchObject({ status: 402, body: { error: "payment_already_used" } });
+    const result = { finish_reason: "stop", model: "ant", output: "Hello.", usage: { completion_tokens: 1, prompt_tokens: 1 } };
+    expect(await worker.complete(String(job_id), result)).toMatchObject({ status: "accepted" });
+    expect((await first).headers.get("x-job-id")).toBe(job_id);
+    expect((await ask({ user: "ann" })).headers.get("x-job-id")).toBe(job_id);
+  });
+
   test("[PY5, JB8] a PRIVATE commit that no worker may run, with a payment that nobody signed: 422, never verified, never kept", async () => {
     const answer = await pay(await payment("cheap"), "cheap", task(newUser(), "x", { privacy_class: "PRIVATE" }));
     expect(answer.status).toBe(422);
