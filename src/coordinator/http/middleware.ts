@@ -86,20 +86,17 @@ function hostnameOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname : "";
 }
 
+/** The counts of the clients of one rate in this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
+const counts = (period: number) => ({ period, clients: new SlidingWindow(period, LIMITS.countedClients) });
+
 /** For each rate: its setting, its period, and the binding of the wrangler files by which Cloudflare counts the same requests per location [LM2]. */
 const RATED = {
-  commits: { setting: "commitsPerMinute", period: TIMING.minute, counter: "COMMIT_RATE" },
-  paidCommits: { setting: "paidCommitsPerMinute", period: TIMING.minute, counter: "PAID_COMMIT_RATE" },
-  polls: { setting: "pollsPerTenSeconds", period: TIMING.tenSeconds, counter: "POLL_RATE" },
-  trust: { setting: "trustPerMinute", period: TIMING.minute, counter: "TRUST_RATE" },
-  connects: { setting: "connectsPerMinute", period: TIMING.minute, counter: "CONNECT_RATE" },
+  commits: { setting: "commitsPerMinute", ...counts(TIMING.minute), counter: "COMMIT_RATE" },
+  paidCommits: { setting: "paidCommitsPerMinute", ...counts(TIMING.minute), counter: "PAID_COMMIT_RATE" },
+  polls: { setting: "pollsPerTenSeconds", ...counts(TIMING.tenSeconds), counter: "POLL_RATE" },
+  trust: { setting: "trustPerMinute", ...counts(TIMING.minute), counter: "TRUST_RATE" },
+  connects: { setting: "connectsPerMinute", ...counts(TIMING.minute), counter: "CONNECT_RATE" },
 } as const;
-
-/** The counts of this isolate. All requests share them, their memory is bounded, and they end with the isolate. */
-const counts = Object.fromEntries(Object.entries(RATED).map(([rate, { period }]) => [rate, new SlidingWindow(period, LIMITS.countedClients)])) as Record<
-  keyof typeof RATED,
-  SlidingWindow
->;
 
 /**
  * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
@@ -112,11 +109,11 @@ export const rateLimit =
 
 /** The 429 of a client that is over a rate; null if it may go on. */
 export async function refuseOverRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
-  const { setting, period, counter } = RATED[rate];
+  const { setting, period, clients, counter } = RATED[rate];
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
   const client = clientOf(c.req.raw, settings);
-  const pass = counts[rate].take(client, settings.rates[setting], Date.now());
+  const pass = clients.take(client, settings.rates[setting], Date.now());
   if (!pass.ok) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
   if (isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
   return null;
