@@ -31,7 +31,7 @@ function framework(client: string, free: Shown): Row {
   return { client, pays: PACKAGE, free, evm: paid, svm: paid };
 }
 
-const STREAM_CLI = by("e2e/stream.test.ts", "`run --stream` prints it as it comes; `--json` prints the result and nothing before");
+const RUN_CLI = by("e2e/stream.test.ts", "`run --stream` prints it as it comes; `--json` prints the result and nothing before");
 const PAID_SDK = by("payment/sdk/paying.test.ts", "[PY1] [PY4] %s: 402, paid, result verified, and exactly the price moved", BOTH);
 const PAID_SDK_STREAM = by("payment/sdk/paying.test.ts", "[PY1] [API6] a stream pays as a run does", BOTH);
 const PAID_CLI = by("payment/sdk/paying.test.ts", "[PY1] the CLI pays with --payer, within --max-price, and says how without it", BOTH);
@@ -47,7 +47,6 @@ const PAID_MCP = by(
   BOTH,
 );
 const README = by("e2e/readme.test.ts", "each answers as it says, run in order", 'shareCoordinator("evm")', "/v1/jobs/$JOB_ID/events");
-const RUN = quick("the command line runs a job %s");
 const SNIPPET = (name: string): Proof => quick("[API9] the snippet of %s", `["${name}", `);
 const NO_SNIPPET = quick("[API9] what the snippets do not show: a whole answer of the AI SDK, and a stream of LangChain");
 
@@ -102,7 +101,13 @@ export const ROWS: readonly Row[] = [
     evm: { whole: PAID_WEB },
     svm: { whole: PAID_WEB },
   },
-  { client: "`compute-router run`, `task`", pays: "`--payer`", free: { whole: RUN, streamed: STREAM_CLI }, evm: { whole: PAID_CLI }, svm: { whole: PAID_CLI } },
+  {
+    client: "`compute-router run`, `task`",
+    pays: "`--payer`",
+    free: { whole: RUN_CLI, streamed: RUN_CLI },
+    evm: { whole: PAID_CLI },
+    svm: { whole: PAID_CLI },
+  },
   { client: "`@x402/fetch` 2.3, 2.20, 2.27; `@x402/axios` 2.11", pays: "itself", free: {}, evm: { whole: PAID_X402 }, svm: { whole: PAID_X402 } },
   { client: "curl", pays: "no", free: { whole: README, streamed: README }, evm: {}, svm: {} },
 ];

@@ -26,7 +26,6 @@ describe("GET /.well-known/x402", () => {
   test.each([
     ["behind a proxy with TLS", {}, { "x-forwarded-proto": "https" }],
     ["with PUBLIC_HOST", { PUBLIC_HOST: "other.test" }, {}],
-    ["on this machine only", { PUBLIC_HOST: "127.0.0.1:4010" }, { host: "127.0.0.1:4010" }],
   ])("[API8, PY4] lists an endpoint under the URL that its 402 has: %s", async (_, settings, headers) => {
     const { resources } = await read(await rest("/.well-known/x402", { headers }, { ...PAID, ...settings }), List);
     const unpaid = await rest("/v1/jobs/commit/fast", { method: "POST", headers }, { ...PAID, ...settings });

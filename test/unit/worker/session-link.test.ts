@@ -36,10 +36,10 @@ describe("challenge and registration", () => {
 
   it("[WS3] cuts what is too long for the coordinator, which would refuse the registration", () => {
     const long = "x".repeat(300);
-    const bench = started({ profile: { ...PROFILE, name: long, models: Array.from({ length: 100 }, () => long) } });
+    const bench = started({ profile: { ...PROFILE, name: long, models: Array.from({ length: 101 }, (_, at) => `model-${at}`) } });
     bench.challenge();
     const [frame] = sent(bench.apply({ type: "signed", conn: 1, signature: "sig" }));
-    expect(frame).toMatchObject({ name: "x".repeat(128), models: Array.from({ length: 64 }, () => "x".repeat(256)) });
+    expect(frame).toMatchObject({ name: "x".repeat(128), models: Array.from({ length: 100 }, (_, at) => `model-${at}`) });
   });
 
   it("[WS3] never signs for another host: it warns and registers without a signature", () => {
