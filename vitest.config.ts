@@ -87,9 +87,9 @@ function edge(instance: "evm" | "svm"): TestProjectConfiguration {
       setupFiles: ["test/edge/setup.ts"],
       ...GUARDS,
       // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait most of
-      // their time: four runtimes keep one core busy, while the other projects use the other one. For the few files of svm one is enough.
+      // their time: three runtimes keep one core busy, while the other projects use the other one. For the few files of svm one is enough.
       isolate: false,
-      maxWorkers: instance === "evm" ? 4 : 1,
+      maxWorkers: instance === "evm" ? 3 : 1,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
       deps: { optimizer: { ssr: { enabled: true, include: ["drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
       sequence: { groupOrder: instance === "evm" ? 2 : 1 },
@@ -116,8 +116,8 @@ export default defineConfig({
           ...SHARED,
           setupFiles: ["test/support/property-seed.ts"],
           ...GUARDS,
-          // Many files wait for processes that they started: three at once keep two cores busy.
-          maxWorkers: 3,
+          // Many files wait for processes that they started.
+          maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
       },

@@ -119,8 +119,10 @@ describe("the models", () => {
   it("[API9, JB10] are retrieved one by one, with slashes and colons in their names; one of nobody is OpenAI's model_not_found", async () => {
     const name = "hf.co/acme/Ant-7B:Q4_K_M";
     await serving(name);
-    await until("the model in the list", async () => ((await client.models.list()).data.length > 0 ? true : undefined));
-    const listed = (await client.models.list()).data;
+    const listed = await until("a list with this model alone, which may be some seconds old", async () => {
+      const { data } = await client.models.list();
+      return data.length === 1 && data[0]?.id === name ? data : undefined;
+    });
     expect(listed).toMatchObject([{ id: name, object: "model", owned_by: "workers", workers: 1 }]);
     for (const id of [name, name.toLowerCase()]) expect(await client.models.retrieve(id)).toEqual(listed[0]);
     // Some clients do not encode the slashes.
