@@ -8,7 +8,7 @@ import { ROOT } from "../../scripts/coordinator-process.ts";
 import type { Load } from "./driver.ts";
 import { measure, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { type CurvePoint, curveTable } from "./report.ts";
-import { type Running, startCounted } from "./systems.ts";
+import { type Running, startBare, startCounted } from "./systems.ts";
 
 /** The sizes to measure, by the name of their curve; null for those that the curve has itself. */
 export type Sizes = Record<string, readonly number[] | null>;
@@ -22,6 +22,8 @@ type Curve = {
   /** For a quick look whether all of it works. */
   quick: readonly number[];
   settings?: Record<string, string>;
+  /** Without the coordinator, to see what the platform alone takes. */
+  isBare?: boolean;
   /** Jobs to store in D1 before the first measurement. */
   stored?: (size: number) => number;
   workers?: (size: number) => number;
@@ -36,6 +38,10 @@ const PLAIN: Scene = { inProgress: IN_PROGRESS, queued: 0, models: 0, paired: 0,
 export const CURVES: readonly Curve[] = [
   { name: "stored", label: "jobs stored in D1", sizes: [10_000, 100_000, 1_000_000], quick: [100, 1_000], stored: (size) => size },
   { name: "sockets", label: "workers' sockets", sizes: [10, 1_000, 5_000], quick: [10, 100], workers: (size) => size, scene: () => ({ inProgress: 10 }) },
+  {
+    ...{ name: "bare", label: "the same sockets, bare workerd with the same events", sizes: [10, 1_000, 5_000], quick: [10, 100], isBare: true },
+    ...{ workers: (size) => size, scene: () => ({ inProgress: 10 }) },
+  },
   {
     ...{ name: "waiting", label: "waiting jobs", sizes: [0, 10_000, 100_000], quick: [0, 1_000] },
     settings: { QUEUED_JOBS: MANY, QUEUED_BYTES: MANY, QUEUED_JOBS_PER_USER: MANY },
@@ -88,7 +94,8 @@ async function measureCurve(curve: Curve, options: Options): Promise<CurvePoint[
   const points: CurvePoint[] = [];
   try {
     for (const size of sizes) {
-      const running = await startCounted(join(folder, String(size)), pinned ? SERVER_CORE : null, curve.settings ?? {});
+      const start = curve.isBare ? startBare : startCounted;
+      const running = await start(join(folder, String(size)), pinned ? SERVER_CORE : null, curve.settings ?? {});
       up.push({ size, running });
       // The first request that reads D1 makes its tables.
       await fetch(`http://127.0.0.1:${running.port}/v1/jobs/${crypto.randomUUID()}`);
@@ -111,8 +118,9 @@ type Published = { dates: Record<string, string>; points: CurvePoint[] };
 
 const HEAD = `Written by \`npm run bench -- --curves\`: medians of the rounds in [curves.json](curves.json), in which all sizes of a curve were measured in turn. Compare figures
 of one curve only, because the speed of a machine changes.`;
-const WAITING = `With waiting jobs each job waits, also those that are measured. So it is written once more, and copied to D1 while it waits and again when it has ended; that does
-not grow with their number.`;
+const REMARKS = `With waiting jobs each job waits, also those that are measured. So it is written once more, and copied to D1 while it waits and again when it has ended; that does
+not grow with their number. Each job goes to another worker than the last ones, so with more sockets its memory and its socket are colder: the rows of bare workerd
+say how much of that is the platform's.`;
 
 /** Writes measured curves to docs/benchmarks, in place of the earlier ones of the same name. */
 function publish(points: readonly CurvePoint[], measured: readonly Curve[]): void {
@@ -125,7 +133,7 @@ function publish(points: readonly CurvePoint[], measured: readonly Curve[]): voi
   const days = CURVES.map(({ name }) => `${name} ${dates[name] ?? "never"}`).join(", ");
   writeFileSync(
     join(TARGET, "curves.md"),
-    `# What a job costs while something grows\n\n${HEAD}\n\n${curveTable(all, CURVES)}\n\n${WAITING}\n\nMeasured on: ${days}.\n`,
+    `# What a job costs while something grows\n\n${HEAD}\n\n${curveTable(all, CURVES)}\n\n${REMARKS}\n\nMeasured on: ${days}.\n`,
   );
   say(`written to ${TARGET}`);
 }

@@ -59,7 +59,8 @@ const OURS: System[] = [
   { name: "ours-front", label: "this coordinator behind its front, commit + GET", waits: false, missing: () => null, start: startBehindFront },
 ];
 
-const startBare: System["start"] = (folder, core) => startInWorkerd("bare", folder, core, {});
+/** The platform alone. */
+export const startBare: System["start"] = (folder, core) => startInWorkerd("bare", folder, core, {});
 
 /** What the platform takes for the same requests, RPCs, frames and statements, without the coordinator's own work. */
 const BARE: System[] = [

@@ -28,6 +28,7 @@ export class WorkerHub extends DurableObject<Env> {
   #writes: (() => void)[] = [];
   #after: (() => void)[] = [];
   #written = Promise.withResolvers<void>();
+  #statements = 0;
   #probed: Parameters<typeof isValid> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -66,6 +67,11 @@ export class WorkerHub extends DurableObject<Env> {
     this.#nonces.set(server, `bench\n${host}\n${nonce}`);
     server.send(JSON.stringify({ type: "challenge", nonce, network: "bench", host }));
     return new Response(null, { status: 101, webSocket: client });
+  }
+
+  /** How many rows it has written, each with a statement. */
+  async statements(): Promise<number> {
+    return this.#statements;
   }
 
   /** Writes a row as a commit does, by itself. */
@@ -141,6 +147,7 @@ export class WorkerHub extends DurableObject<Env> {
         this.ctx.storage.transactionSync(() => {
           for (const one of writes) one();
         });
+        this.#statements += writes.length;
         this.#pace.written(writes.length);
         for (const one of afters) one();
         resolve();
@@ -221,6 +228,8 @@ export default {
       const text = await hub.job(pathname.slice("/v1/jobs/".length));
       return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
     }
+    // What a curve asks: the counts, and to fill it with what this hub does not have.
+    if (pathname.startsWith("/bench/")) return Response.json({ statements: await hub.statements(), wakes: 0 });
     const body: { user_id?: unknown; payload?: unknown } = await request.json();
     if (typeof body.user_id !== "string" || typeof body.payload !== "object") return new Response('{"error":"bad request"}', { status: 400 });
     const id = crypto.randomUUID();
