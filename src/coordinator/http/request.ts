@@ -1,7 +1,7 @@
 // Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { LIMITS, MiB } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
@@ -41,10 +41,10 @@ type JsonBody = { json: unknown; text: string };
 type BodyFault = { status: 400 | 413 | 415; error: string };
 
 /**
- * How many bytes of a body that is too long are read and dropped. The transport breaks the connection of a request that is answered earlier, and a client
- * that sends everything before it reads would then not see the answer.
+ * How many bytes of a body that is too long are read and dropped: enough for a chat with pictures. The transport breaks the connection of a request that is
+ * answered earlier, and a client that sends everything before it reads would then not see the answer.
  */
-const DROPPED_BYTES = 3 * LIMITS.bodyBytes;
+const DROPPED_BYTES = 16 * MiB - LIMITS.bodyBytes;
 
 /**
  * Reads a JSON body of at most `limit` bytes, whatever its Content-Length says, and gives up on one that does not end: its connection would be kept [LM1].

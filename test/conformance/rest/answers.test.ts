@@ -250,10 +250,10 @@ describe("unusual requests", () => {
     ["with its length", (size: number) => `Content-Length: ${size}`, (part: string) => part, ""],
     ["in chunks", () => "Transfer-Encoding: chunked", (part: string) => `${part.length.toString(16)}\r\n${part}\r\n`, "0\r\n\r\n"],
   ])(
-    "[LM1, API1] a client that sends a body of 2 MiB %s, and only then reads, gets the 413 and can use its connection again",
+    "[LM1, API1] a client that sends a body of 16 MiB %s, and only then reads, gets the 413 and can use its connection again",
     async (_, length, framed, end) => {
-      const parts = Array.from({ length: 32 }, () => framed(PART));
-      const commit = head("POST /v1/jobs/commit/cheap HTTP/1.1", `Host: ${evm.host}`, length(2 * 1024 * 1024));
+      const parts = Array.from({ length: 256 }, () => framed(PART));
+      const commit = head("POST /v1/jobs/commit/cheap HTTP/1.1", `Host: ${evm.host}`, length(16 * 1024 * 1024));
       const answers = await sendThenRead(evm.port, [commit, ...parts, end + health()], isHealthy);
       expect(answers).toMatch(/^HTTP\/1\.1 413 /);
       expect(answers).toContain("payload_too_large");
