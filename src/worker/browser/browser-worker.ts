@@ -7,12 +7,12 @@ import {
   type KeptResult,
   type Profile,
   type ResultShelf,
+  SESSION_TIMING,
   type SessionNote,
   type Socket,
   withinBounds,
   WorkerSession,
 } from "../session/index.ts";
-import { SESSION_TIMING } from "../session/timing.ts";
 import type { History } from "./history.ts";
 import type { KeptStore } from "./kept-store.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";

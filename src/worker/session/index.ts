@@ -3,5 +3,4 @@ export { type ResultShelf, withinBounds } from "./delivery.ts";
 export { createExecutor, seal, seedSigner } from "./executor.ts";
 export type { Profile } from "./frames.ts";
 export { type Socket, WorkerSession } from "./session.ts";
-export type { KeptResult, SessionNote, Stop } from "./state.ts";
-export { SESSION_TIMING, type SessionTiming } from "./timing.ts";
+export { type KeptResult, SESSION_TIMING, type SessionNote, type SessionTiming, type Stop } from "./state.ts";

@@ -4,8 +4,7 @@ import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { type RegisterAck, registerFrame } from "./frames.ts";
 import { leaveIfDone } from "./running.ts";
-import { presentConn, type Proof, sendFrame, type SessionState, type Stop, tell, type ReduceContext } from "./state.ts";
-import type { SessionTiming } from "./timing.ts";
+import { presentConn, type Proof, sendFrame, type SessionState, type SessionTiming, type Stop, tell, type ReduceContext } from "./state.ts";
 
 /** Opens a new socket. */
 export function dial(state: SessionState, ctx: ReduceContext): void {

@@ -4,8 +4,18 @@ import type { ResultShelf } from "./delivery.ts";
 import { type Execution, type Executor, seal, type Signer } from "./executor.ts";
 import type { Profile } from "./frames.ts";
 import { nextDue, reduce } from "./reduce.ts";
-import { type Effect, initialState, type Run, type SessionEvent, type SessionNote, type SessionState, type Stop, type ReduceContext } from "./state.ts";
-import { SESSION_TIMING, type SessionTiming } from "./timing.ts";
+import {
+  type Effect,
+  initialState,
+  type ReduceContext,
+  type Run,
+  SESSION_TIMING,
+  type SessionEvent,
+  type SessionNote,
+  type SessionState,
+  type SessionTiming,
+  type Stop,
+} from "./state.ts";
 
 /** The part of a WebSocket that a session uses. */
 export interface Socket {

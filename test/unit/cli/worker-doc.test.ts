@@ -5,7 +5,7 @@ import { EXIT } from "../../../src/cli/command.ts";
 import { WORKER_START_ARGS } from "../../../src/cli/worker-plan.ts";
 import { metricsText } from "../../../src/worker/node/metrics.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
-import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
+import { SESSION_TIMING } from "../../../src/worker/session/state.ts";
 
 const DOC = readFileSync(join(import.meta.dirname, "..", "..", "..", "docs", "worker.md"), "utf8");
 

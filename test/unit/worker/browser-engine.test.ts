@@ -9,9 +9,8 @@ import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
 import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
 import { claimCode } from "../../../src/worker/browser/pairing.ts";
 import { BrowserWorker, IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
-import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
 
-import type { KeptResult, SessionNote } from "../../../src/worker/session/state.ts";
+import { type KeptResult, SESSION_TIMING, type SessionNote } from "../../../src/worker/session/state.ts";
 import type { Socket } from "../../../src/worker/session/session.ts";
 import { until } from "../../support/until.ts";
 import { seal, seedSigner } from "../../../src/worker/session/executor.ts";

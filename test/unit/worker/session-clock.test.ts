@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { verdictOf } from "../../../src/worker/session/clock.ts";
-import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
+import { SESSION_TIMING } from "../../../src/worker/session/state.ts";
 import { deeds, notes, sent, SessionBench } from "./support/session-bench.ts";
 
 const MINUTE = 60_000;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { registerText } from "../../../src/protocol/worker-messages.ts";
-import type { Effect } from "../../../src/worker/session/state.ts";
-import { SESSION_TIMING } from "../../../src/worker/session/timing.ts";
+import { type Effect, SESSION_TIMING } from "../../../src/worker/session/state.ts";
 import { deeds, HOST, KEY, NETWORK, notes, PROFILE, sent, SessionBench } from "./support/session-bench.ts";
 
 function started(options?: ConstructorParameters<typeof SessionBench>[0]): SessionBench {

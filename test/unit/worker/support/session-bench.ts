@@ -6,12 +6,12 @@ import {
   type Effect,
   initialState,
   type KeptResult,
+  SESSION_TIMING,
   type SessionEvent,
   type SessionNote,
   type SessionState,
   type ReduceContext,
 } from "../../../../src/worker/session/state.ts";
-import { SESSION_TIMING } from "../../../../src/worker/session/timing.ts";
 
 export const KEY = keyPair(new Uint8Array(32).fill(7));
 export const HOST = "127.0.0.1:4010";
