@@ -10,14 +10,13 @@ import { verifyReceipt } from "../receipt/receipt.ts";
 import { codeOf } from "../worker/node/atomic-files.ts";
 import { ownCommand } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
-import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
+import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
 import { runningWorkers } from "../worker/node/status-file.ts";
 import { shortKey, untrusted } from "../worker/node/status-line.ts";
-import { ThreadedTasks } from "../worker/node/threaded-tasks.ts";
 import type { Runtime } from "../worker/runtimes/runtime.ts";
-import { createExecutor, seal, seedSigner, SESSION_TIMING, verdictOf } from "../worker/session/index.ts";
+import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
 import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
@@ -245,7 +244,7 @@ const Frame = z.object({
 
 /** Runs one small job as if it came from a coordinator, and checks the receipt. It is an LLM_INFER if there is a runtime, otherwise a TASK. */
 async function dryRun(key: KeyPair, runtime: Pick<Runtime, "generate"> | null, signal: AbortSignal): Promise<DryRun> {
-  const tasks = new ThreadedTasks();
+  const tasks = new ThreadedTasks(taskThread);
   const execute = createExecutor({ task: tasks.run, ...(runtime !== null && { llm: () => runtime }) });
   const jobId = randomUUID();
   const payload = runtime === null ? { task_type: "classify", input: "What a wonderful day" } : { prompt: "Say hello.", max_tokens: 32 };

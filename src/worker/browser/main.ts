@@ -1,12 +1,12 @@
 // The engine of the worker page, in its own thread: opens storage and key, runs the BrowserWorker, and talks to the page by messages.
-import { ENGINE } from "../../tasks/index.ts";
+import { ENGINE, type TaskAnswer } from "../../tasks/index.ts";
+import { type TaskThread, ThreadedTasks, type ThreadHooks } from "../session/threaded-tasks.ts";
 import { BrowserWorker, IndexedShelf, watchSleep } from "./browser-worker.ts";
 import { History } from "./history.ts";
 import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
 import { KeptStore, type StorageState } from "./kept-store.ts";
 import { claimCode, PAIRINGS, readPairings } from "./pairing.ts";
 import { type EngineMessage, eventText, type PageMessage } from "./report.ts";
-import { ThreadedTasks } from "./threaded-tasks.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
 /** Set by scripts/build-pages.ts. */
@@ -58,10 +58,7 @@ async function start(): Promise<(message: PageMessage) => void> {
   });
   history.reconcile(shelf.load());
   let pairings = await readPairings(store);
-  const tasks = new ThreadedTasks(
-    () => new Worker(TASK_THREAD, { name: "tasks" }),
-    () => void findProgram(),
-  );
+  const tasks = new ThreadedTasks((hooks) => taskThread(hooks, () => void findProgram()));
   /** An updated coordinator no longer has the files of this version, and then every further job would fail here. */
   async function findProgram(): Promise<void> {
     const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
@@ -127,6 +124,23 @@ async function start(): Promise<(message: PageMessage) => void> {
         return message satisfies never;
     }
   };
+}
+
+/** Starts a thread for tasks. `onUnloadable` is called if it ends before its first answer, because its program may no longer exist on the server. */
+function taskThread({ onAnswer, onLost }: ThreadHooks, onUnloadable: () => void): TaskThread {
+  const thread = new Worker(TASK_THREAD, { name: "tasks" });
+  let answered = false;
+  thread.addEventListener("message", ({ data }: MessageEvent<TaskAnswer>) => {
+    answered = true;
+    onAnswer(data);
+  });
+  thread.addEventListener("error", (event) => {
+    // Otherwise the browser reports the error to the page too, as one of this thread.
+    event.preventDefault();
+    onLost();
+    if (!answered) onUnloadable();
+  });
+  return { post: (call) => thread.postMessage(call), end: () => thread.terminate() };
 }
 
 const starting = start();

@@ -1,4 +1,4 @@
-// The thread that runs tasks in a browser; threaded-tasks.ts starts it.
+// The thread that runs tasks in a browser; main.ts starts it.
 import { answerCall, type TaskCall } from "../../tasks/index.ts";
 
 declare const self: DedicatedWorkerGlobalScope;

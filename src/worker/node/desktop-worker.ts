@@ -1,14 +1,32 @@
-// DesktopWorker: one session per coordinator, one LLM for all of them, and a thread for the tasks. On a job's way: the run on a computer.
+// DesktopWorker: one session per coordinator with its thread for tasks and its file of kept results, and one LLM for all of them. On a job's way: the run on a
+// computer.
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import * as z from "zod";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import { ENGINE } from "../../tasks/index.ts";
 import type { Found } from "../runtimes/probe.ts";
-import { createExecutor, type Profile, seedSigner, type SessionNote, type SessionTiming, type Socket, type Stop, WorkerSession } from "../session/index.ts";
+import {
+  createExecutor,
+  type KeptResult,
+  type Profile,
+  type ResultShelf,
+  seedSigner,
+  type SessionNote,
+  type SessionTiming,
+  type Socket,
+  type Stop,
+  type TaskThread,
+  ThreadedTasks,
+  type ThreadHooks,
+  withinBounds,
+  WorkerSession,
+} from "../session/index.ts";
+import { replaceFile } from "./atomic-files.ts";
 import { ReasonedSocket } from "./connect-reason.ts";
-import { ResultFile } from "./result-file.ts";
 import { type RuntimeNote, RuntimeShare, RuntimeWatch } from "./runtime-watch.ts";
 import { Standby } from "./standby.ts";
-import { ThreadedTasks } from "./threaded-tasks.ts";
 import { workerId } from "./worker-lock.ts";
 
 /** Everything that a desktop worker tells its owner. A note of a session has the name of its coordinator. */
@@ -106,7 +124,7 @@ export class DesktopWorker {
     const { key, folder, timing } = this.#options;
     const watch = this.#watch;
     const coordinator = coordinatorName(url);
-    const tasks = new ThreadedTasks();
+    const tasks = new ThreadedTasks(taskThread);
     const standby = this.#options.standby === true ? this.#standby(url, () => session) : undefined;
     const execute = createExecutor({ task: tasks.run, llm: () => (watch?.runtime === undefined ? undefined : watch) });
     const session: WorkerSession = new WorkerSession({
@@ -173,5 +191,49 @@ export class DesktopWorker {
       ...(name !== undefined && { name }),
       ...(version !== undefined && { version }),
     };
+  }
+}
+
+// The compiler rewrites the ending of imports, but not of a URL.
+const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./task-thread.ts" : "./task-thread.js", import.meta.url);
+
+/** Starts a thread for tasks. It does not keep the process alive. */
+export function taskThread({ onAnswer, onLost }: ThreadHooks): TaskThread {
+  const thread = new Worker(THREAD);
+  thread.unref();
+  // An `error` event without a listener would end the process.
+  thread.on("message", onAnswer).on("error", onLost).on("exit", onLost);
+  return { post: (call) => thread.postMessage(call), end: () => thread.terminate() };
+}
+
+const Content = z.object({
+  version: z.literal(1),
+  results: z.array(z.object({ jobId: z.string(), attempt: z.int().min(1), frame: z.string(), completedAt: z.number() })),
+});
+
+/**
+ * A shelf in a file. Results survive a restart and kill -9, but not a power cut; then the coordinator runs the job again. The file exists only while there are
+ * results, only its owner can read it, and it is replaced in one step.
+ */
+export class ResultFile implements ResultShelf {
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  load(): readonly KeptResult[] {
+    try {
+      return withinBounds(Content.parse(JSON.parse(readFileSync(this.#file, "utf8"))).results);
+    } catch {
+      // Without a usable file the coordinator gives the job to another worker.
+      return [];
+    }
+  }
+
+  save(results: readonly KeptResult[]): void {
+    if (results.length === 0) return rmSync(this.#file, { force: true });
+    // Only one process has the lock, so a fixed name for the draft is enough, and no drafts accumulate.
+    replaceFile(this.#file, JSON.stringify({ version: 1, results }));
   }
 }

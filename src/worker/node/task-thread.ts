@@ -1,4 +1,4 @@
-// The thread that runs tasks in Node; threaded-tasks.ts starts it.
+// The thread that runs tasks in Node; desktop-worker.ts starts it.
 import { parentPort } from "node:worker_threads";
 import { answerCall, type TaskCall } from "../../tasks/index.ts";
 

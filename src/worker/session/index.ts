@@ -4,3 +4,4 @@ export { createExecutor, seal, seedSigner } from "./executor.ts";
 export type { Profile } from "./frames.ts";
 export { type Socket, WorkerSession } from "./session.ts";
 export { type KeptResult, SESSION_TIMING, type SessionNote, type SessionTiming, type Stop } from "./state.ts";
+export { type TaskThread, ThreadedTasks, type ThreadHooks } from "./threaded-tasks.ts";

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { ThreadedTasks } from "../../../src/worker/node/threaded-tasks.ts";
+import { taskThread } from "../../../src/worker/node/desktop-worker.ts";
+import { ThreadedTasks } from "../../../src/worker/session/threaded-tasks.ts";
 import { runTask } from "../../../src/tasks/index.ts";
 
 function tasks(): ThreadedTasks {
-  const made = new ThreadedTasks();
+  const made = new ThreadedTasks(taskThread);
   onTestFinished(() => made.close());
   return made;
 }

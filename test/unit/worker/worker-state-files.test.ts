@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ResultFile } from "../../../src/worker/node/result-file.ts";
+import { ResultFile } from "../../../src/worker/node/desktop-worker.ts";
 import { lockWorker, workerId } from "../../../src/worker/node/worker-lock.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
