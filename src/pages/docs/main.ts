@@ -1,5 +1,6 @@
 // The script of /docs. It shows the forms below "Try it" and sends their requests, only to the instance that served the page. Everything else on the page works
 // without it (src/coordinator/openapi/page.ts).
+import { toHex } from "../../receipt/bytes.ts";
 import { element, setText } from "../shell/dom.ts";
 
 /** The maximum number of characters of a response that the page shows. An event stream or a large result can be longer. */
@@ -132,8 +133,7 @@ function keepJobId(text: string): void {
 /** Replaces the user id of the examples by a random one: every reader knows the id of the examples, and could act as that user. */
 function replaceUserId(): void {
   const known = find(document, "input[name=user_id]", HTMLInputElement).value;
-  const bytes = crypto.getRandomValues(new Uint8Array(10));
-  const own = `user-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  const own = `user-${toHex(crypto.getRandomValues(new Uint8Array(10)))}`;
   for (const field of fieldsOf(document)) field.value = field.value.replaceAll(known, own);
   for (const option of document.querySelectorAll("select.examples option"))
     if (option instanceof HTMLOptionElement) option.value = option.value.replaceAll(known, own);
