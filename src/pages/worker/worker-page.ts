@@ -3,10 +3,19 @@ import type { WorkerIdentity } from "../../worker/browser/identity.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
 import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type PageMessage, type Report } from "../../worker/browser/report.ts";
 import { element, keepFocus, saveFile, setText } from "../shell/dom.ts";
-import { type Conditions, leavesFor, pauseOf, ScreenLock, type ScreenState } from "./conditions.ts";
+import {
+  type Conditions,
+  leavesFor,
+  type PageSettings,
+  pauseOf,
+  readSettings,
+  ScreenLock,
+  type ScreenState,
+  type SettingsStore,
+  writeSettings,
+} from "./conditions.ts";
 import { HistoryPanel } from "./history-panel.ts";
 import { PairPanel } from "./pair-panel.ts";
-import { type PageSettings, readSettings, type SettingsStore, writeSettings } from "./settings.ts";
 import { EventsPanel, IdentityPanel, StatePanel, storageNotice, StoragePanel } from "./state-panel.ts";
 import { exportOf, type View } from "./view.ts";
 
