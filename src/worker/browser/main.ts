@@ -1,12 +1,14 @@
 // The engine of the worker page, in its own thread: opens storage and key, runs the BrowserWorker, and talks to the page by messages.
 import { ENGINE, type TaskAnswer } from "../../tasks/index.ts";
+import type { KeptResult } from "../session/state.ts";
 import { type TaskThread, ThreadedTasks, type ThreadHooks } from "../session/threaded-tasks.ts";
 import { BrowserWorker, IndexedShelf, watchSleep } from "./browser-worker.ts";
 import { History } from "./history.ts";
-import { isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
-import { KeptStore, type StorageState } from "./kept-store.ts";
+import { type Identity, isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
+import { KeptStore } from "./kept-store.ts";
 import { claimCode, PAIRINGS, readPairings } from "./pairing.ts";
-import { type EngineMessage, eventText, type PageMessage } from "./report.ts";
+import type { JobRecord } from "./job-record.ts";
+import { type EngineMessage, eventText, type PageMessage, type Pairing } from "./report.ts";
 
 declare const self: DedicatedWorkerGlobalScope;
 /** Set by scripts/build-pages.ts. */
@@ -21,93 +23,105 @@ function warn(text: string): void {
   tell({ type: "event", at: Date.now(), tone: "warning", text });
 }
 
-async function start(): Promise<(message: PageMessage) => void> {
-  let worker: BrowserWorker | null = null;
-  let isOutdated = false;
+/** The store reports its state, and writes later what it cannot write now. */
+const onFailure = () => {};
+
+/** What an engine opens before it can begin. */
+type Opened = { store: KeptStore; own: Identity; history: History; shelf: IndexedShelf; pairings: readonly Pairing[] };
+
+/** The worker of a page, as the messages of the page move it. */
+class Engine {
+  readonly #opened: Opened;
+  readonly #worker: BrowserWorker;
+  readonly #tasks = new ThreadedTasks((hooks) => taskThread(hooks, () => void this.#findProgram()));
+  #pairings: readonly Pairing[];
+  #isOutdated = false;
+
+  constructor(opened: Opened) {
+    const { own, history, shelf, pairings } = opened;
+    this.#opened = opened;
+    this.#pairings = pairings;
+    this.#worker = new BrowserWorker({
+      url: new URL("/", self.location.href.replace(/^http/, "ws")).href,
+      WebSocket,
+      signer: own.signer,
+      shelf,
+      history,
+      task: this.#tasks.run,
+      version: VERSION,
+      onReport: (report) => tell({ type: "report", report }),
+      onNote: (note) => {
+        const event = eventText(note);
+        if (event !== null) tell({ type: "event", at: Date.now(), ...event });
+      },
+    });
+  }
+
+  /** Opens storage and key; null if this version cannot read the key. With another key it would be another worker. */
+  static async open(): Promise<Engine | null> {
+    let engine: Engine | null = null;
+    const store = await KeptStore.open(indexedDB, (state) => {
+      tell({ type: "storage", state });
+      if (state === "outdated") engine?.retire();
+    });
+    tell({ type: "storage", state: store.state });
+    if (store.state === "outdated") {
+      tell({ type: "outdated" });
+      return null;
+    }
+    const own = await openIdentity(store);
+    store.guard({ ...KEY_PLACE, isOurs: (stored) => isKeyOf(stored, own.signer.publicKey) });
+    const onRecord = (record: JobRecord, delivered: number) => tell({ type: "record", record, delivered });
+    const history = await History.open({ database: store, verify: verifyOwn, onRecord, onFailure });
+    const shelf = await IndexedShelf.open(store, { onFailure, onSave: (fresh) => engine?.saved(fresh) });
+    history.reconcile(shelf.load());
+    engine = new Engine({ store, own, history, shelf, pairings: await readPairings(store) });
+    engine.#begin();
+    return engine;
+  }
+
+  #begin(): void {
+    const { store, own, history } = this.#opened;
+    watchSleep((from, to) => {
+      warn(`The page was stopped for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
+      this.#worker.nudge();
+    });
+    const { records, delivered } = history;
+    tell({ type: "ready", identity: own.identity, pairings: this.#pairings, records, delivered, version: VERSION, engine: ENGINE });
+    tell({ type: "report", report: this.#worker.report });
+    // The newer version may have come while key and jobs were read.
+    if (store.state === "outdated") this.retire();
+  }
+
+  /** The kept results have changed; `fresh` are the new ones. */
+  saved(fresh: readonly KeptResult[]): void {
+    this.#worker.recount();
+    for (const result of fresh) void this.#opened.history.signed(result);
+  }
+
   /** A newer version of this page is in use: this worker finishes its current job and takes no other. */
-  function retire(): void {
-    isOutdated = true;
-    worker?.rest();
+  retire(): void {
+    this.#isOutdated = true;
+    this.#worker.rest();
     tell({ type: "outdated" });
   }
-  function storageIs(state: StorageState): void {
-    tell({ type: "storage", state });
-    if (state === "outdated") retire();
-  }
 
-  const store = await KeptStore.open(indexedDB, storageIs);
-  storageIs(store.state);
-  // This version cannot read the key. With another key it would be another worker.
-  if (isOutdated) return () => {};
-  // The store reports its state and writes later what it cannot write now.
-  const onFailure = () => {};
-  const { identity, signer } = await openIdentity(store);
-  store.guard({ ...KEY_PLACE, isOurs: (stored) => isKeyOf(stored, signer.publicKey) });
-  const history = await History.open({
-    database: store,
-    verify: verifyOwn,
-    onRecord: (record, delivered) => tell({ type: "record", record, delivered }),
-    onFailure,
-  });
-  const shelf = await IndexedShelf.open(store, {
-    onFailure,
-    onSave: (fresh) => {
-      worker?.recount();
-      void Promise.all(fresh.map((result) => history.signed(result)));
-    },
-  });
-  history.reconcile(shelf.load());
-  let pairings = await readPairings(store);
-  const tasks = new ThreadedTasks((hooks) => taskThread(hooks, () => void findProgram()));
-  /** An updated coordinator no longer has the files of this version, and then every further job would fail here. */
-  async function findProgram(): Promise<void> {
-    const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
-    if (response?.status === 404) retire();
-  }
-  const made = (worker = new BrowserWorker({
-    url: new URL("/", self.location.href.replace(/^http/, "ws")).href,
-    WebSocket,
-    signer,
-    shelf,
-    history,
-    task: tasks.run,
-    version: VERSION,
-    onReport: (report) => tell({ type: "report", report }),
-    onNote: (note) => {
-      const event = eventText(note);
-      if (event !== null) tell({ type: "event", at: Date.now(), ...event });
-    },
-  }));
-  watchSleep((from, to) => {
-    warn(`The page was stopped for ${Math.round((to - from) / 1000)} s: this device slept, or the browser froze the page.`);
-    made.nudge();
-  });
-
-  async function pair(code: string): Promise<void> {
-    const claim = await claimCode(code, signer, fetch.bind(self));
-    if (!claim.ok) return tell({ type: "pairing_failed", message: claim.message });
-    pairings = [claim.pairing, ...pairings].slice(0, PAIRINGS);
-    await store.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
-    tell({ type: "paired", pairings });
-  }
-
-  tell({ type: "ready", identity, pairings, records: history.records, delivered: history.delivered, version: VERSION, engine: ENGINE });
-  tell({ type: "report", report: made.report });
-
-  return (message) => {
+  /** Handles a message of the page. */
+  handle(message: PageMessage): void {
+    const { store, history } = this.#opened;
     switch (message.type) {
       case "work":
-        if (isOutdated) return;
-        tasks.warmUp();
-        return made.work();
+        if (this.#isOutdated) return;
+        this.#tasks.warmUp();
+        return this.#worker.work();
       case "rest":
-        return made.rest();
+        return this.#worker.rest();
       case "stop":
-        return made.stop();
+        return this.#worker.stop();
       case "nudge":
-        return made.nudge();
+        return this.#worker.nudge();
       case "pair":
-        void pair(message.code);
+        void this.#pair(message.code);
         return;
       case "clear_history":
         void history
@@ -123,7 +137,22 @@ async function start(): Promise<(message: PageMessage) => void> {
       default:
         return message satisfies never;
     }
-  };
+  }
+
+  async #pair(code: string): Promise<void> {
+    const { store, own } = this.#opened;
+    const claim = await claimCode(code, own.signer, fetch.bind(self));
+    if (!claim.ok) return tell({ type: "pairing_failed", message: claim.message });
+    this.#pairings = [claim.pairing, ...this.#pairings].slice(0, PAIRINGS);
+    await store.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
+    tell({ type: "paired", pairings: this.#pairings });
+  }
+
+  /** An updated coordinator no longer has the files of this version, and then every further job would fail here. */
+  async #findProgram(): Promise<void> {
+    const response = await fetch(TASK_THREAD, { cache: "no-store" }).catch(() => null);
+    if (response?.status === 404) this.retire();
+  }
 }
 
 /** Starts a thread for tasks. `onUnloadable` is called if it ends before its first answer, because its program may no longer exist on the server. */
@@ -143,12 +172,12 @@ function taskThread({ onAnswer, onLost }: ThreadHooks, onUnloadable: () => void)
   return { post: (call) => thread.postMessage(call), end: () => thread.terminate() };
 }
 
-const starting = start();
+const starting = Engine.open();
 starting.catch((cause: unknown) => tell({ type: "broken", message: cause instanceof Error ? cause.message : "unexpected error" }));
 // Messages that arrive while the key is read wait for it, in order.
 self.addEventListener("message", ({ data }: MessageEvent<PageMessage>) => {
   void starting.then(
-    (handle) => handle(data),
+    (engine) => engine?.handle(data),
     () => {},
   );
 });
