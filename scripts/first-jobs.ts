@@ -1,6 +1,6 @@
 // The first jobs that `npm start` and `npm run start:paid` run, and the help that they print afterwards. Importing this file runs nothing.
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
-import { untrusted } from "../src/worker/node/status-line.ts";
+import { untrusted } from "../src/protocol/text.ts";
 import { type LocalLlm, TOY } from "./bring-up.ts";
 import type { Coordinator } from "./coordinator-process.ts";
 

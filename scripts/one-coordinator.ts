@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
-import { printable } from "../src/worker/node/status-line.ts";
+import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 

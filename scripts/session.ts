@@ -1,6 +1,6 @@
 // The frame of `npm start` and `npm run start:paid`: their arguments, and the session until Ctrl-C, which stops its children.
 import { parseArgs } from "node:util";
-import { printable } from "../src/worker/node/status-line.ts";
+import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, type Instance, INSTANCES, StartFailure } from "./coordinator-process.ts";
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
-import { untrusted } from "../src/worker/node/status-line.ts";
+import { untrusted } from "../src/protocol/text.ts";
 import { npmCi } from "../src/worker/runtimes/embedded-install.ts";
 import { afterJobs, assertPortsFree, bringUp, failuresOf } from "./bring-up.ts";
 import { startChild } from "./child.ts";

@@ -2,7 +2,7 @@
 // command prints.
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
 import { ownCommand } from "../worker/node/command-name.ts";
-import { printable } from "../worker/node/status-line.ts";
+import { printable } from "../protocol/text.ts";
 
 type Definition<T extends ArgsDef> = {
   /** True to omit it from the list of sub-commands. */

@@ -2,8 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
-import { parseJson } from "../protocol/text.ts";
-import { untrusted } from "../worker/node/status-line.ts";
+import { parseJson, untrusted } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
 
 /**

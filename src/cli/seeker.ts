@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "
 import { join } from "node:path";
 import * as z from "zod";
 import { JobType } from "../protocol/job.ts";
-import { parseJson } from "../protocol/text.ts";
+import { parseJson, untrusted } from "../protocol/text.ts";
 import { mayBeAccepted } from "../sdk/commit.ts";
 import {
   type ClientOptions,
@@ -31,7 +31,6 @@ import { inDollars } from "../sdk/payment.ts";
 import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
 import { ownCommand, shellWord } from "../worker/node/command-name.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
-import { untrusted } from "../worker/node/status-line.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";

@@ -13,7 +13,8 @@ import {
   type RunResult,
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
-import { shortKey, untrusted } from "../worker/node/status-line.ts";
+import { shortKey } from "../receipt/ed25519.ts";
+import { untrusted } from "../protocol/text.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, withPrompt } from "./input.ts";
 import { sameKeyText } from "./refusal.ts";

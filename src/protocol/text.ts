@@ -143,7 +143,7 @@ const SHOWN_CHARS = 32;
 export function inWords(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return value.length <= SHOWN_CHARS && /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(value) ? JSON.stringify(value) : `a string of ${characters(value)}`;
+      return value.length <= SHOWN_CHARS && isPrintable(value) ? JSON.stringify(value) : `a string of ${characters(value)}`;
     case "object":
       if (value === null) return "null";
       return Array.isArray(value) ? "an array" : "an object";
@@ -159,6 +159,28 @@ export function inWords(value: unknown): string {
 function characters(text: string): string {
   const count = [...text].length;
   return `${count} character${count === 1 ? "" : "s"}`;
+}
+
+/** True if a person sees all of a text as it is: it has no control, format or unassigned characters, and no line ends. */
+export function isPrintable(text: string): boolean {
+  return /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text);
+}
+
+/** Characters that control a terminal or change the order of the text: controls, bidirectional marks, line and paragraph separators. */
+const UNSEEN = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * Untrusted text as a part of a line. Characters that control a terminal are written as `\u001b`, because they could move the cursor, overwrite text, change
+ * the title, fill the clipboard or reorder the text. Line ends are escaped too, because they could forge a line of this program.
+ */
+export function untrusted(text: string): string {
+  return text.replaceAll(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Untrusted text as a separate block: as {@link untrusted}, but line ends and tabs stay. JSON stays the same JSON. */
+export function printable(text: string): string {
+  const parts = text.split(/(\r?\n|\t)/);
+  return parts.map((part, i) => (i % 2 === 0 ? untrusted(part) : part)).join("");
 }
 
 /** Where a member stands in the text of an object. */

@@ -96,3 +96,8 @@ export function fingerprintWords(publicKey: string): string[] {
 export function fingerprintOf(publicKey: string): string {
   return fingerprintWords(publicKey).join(" ");
 }
+
+/** A public key in a short form that is easy to compare. */
+export function shortKey(publicKey: string): string {
+  return `${publicKey.slice(0, 4)}…${publicKey.slice(-4)}`;
+}

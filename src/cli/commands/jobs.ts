@@ -1,11 +1,11 @@
 // `compute-router quote`, `models`, `run`, `task`, `job`, `job cancel` and `jobs`: what jobs cost and which models answer, run a job, show or cancel one, list
 // those of a user.
 import { JobType, TaskType } from "../../protocol/job.ts";
-import { inWords } from "../../protocol/text.ts";
+import { inWords, untrusted } from "../../protocol/text.ts";
 import { type Job, type Receipt, verifyReceipt } from "../../sdk/index.ts";
 import { isUuid } from "../../sdk/shapes.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { shortKey } from "../../receipt/ed25519.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";
 import { ask, MODEL_ARG, POLICY_ARG, readCount, readPolicy, readRunOptions, RUN_ARGS, sameUser, SEEKER_ARGS, withClient } from "../seeker.ts";

@@ -2,15 +2,14 @@
 import { stripVTControlCharacters } from "node:util";
 import { defineCommand } from "citty";
 import { encode } from "uqr";
-import { PAIRING_CODE } from "../../protocol/text.ts";
+import { PAIRING_CODE, untrusted } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
-import { fingerprintOf, type KeyPair, signText } from "../../receipt/ed25519.ts";
+import { fingerprintOf, type KeyPair, shortKey, signText } from "../../receipt/ed25519.ts";
 import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
 import { ownCommand } from "../../worker/node/command-name.ts";
 import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { defineCommand } from "citty";
 import * as z from "zod";
-import { untrusted } from "../../worker/node/status-line.ts";
+import { isPrintable, untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { assertStateExists, PLACE_ARGS, quoted, runSql } from "../d1.ts";
 
@@ -119,7 +119,7 @@ type Place = Parameters<typeof runSql>[0];
 
 function order(args: Place & { payment: string; reason: string }, verb: "credit" | "void"): void {
   const reason = args.reason.trim();
-  if (!/^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u.test(reason)) throw new CliError(EXIT.usage, "--reason must be 1 to 200 printable characters");
+  if (reason === "" || [...reason].length > 200 || !isPrintable(reason)) throw new CliError(EXIT.usage, "--reason must be 1 to 200 printable characters");
   const rows = find(args, args.payment);
   const [row, another] = rows.filter(({ state }) => state === "unresolved");
   if (row === undefined) {

@@ -3,7 +3,7 @@ import { defineCommand } from "citty";
 import * as z from "zod";
 import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
-import { untrusted } from "../../worker/node/status-line.ts";
+import { untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { PLACE_ARGS, runSql } from "../d1.ts";
 

@@ -1,10 +1,10 @@
 // `compute-router worker start|pair|doctor|status` and the group of all `worker` commands.
 import { defineCommand } from "citty";
-import { fingerprintOf } from "../../receipt/ed25519.ts";
+import { fingerprintOf, shortKey } from "../../receipt/ed25519.ts";
 import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
-import { shortKey, untrusted } from "../../worker/node/status-line.ts";
+import { untrusted } from "../../protocol/text.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";

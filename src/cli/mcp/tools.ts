@@ -29,7 +29,8 @@ import {
   verifyReceipt,
 } from "../../sdk/index.ts";
 import { inDollars } from "../../sdk/payment.ts";
-import { printable, shortKey } from "../../worker/node/status-line.ts";
+import { printable } from "../../protocol/text.ts";
+import { shortKey } from "../../receipt/ed25519.ts";
 import { packageVersion } from "../version.ts";
 import { type Budget, dollars, Purchase } from "./budget.ts";
 

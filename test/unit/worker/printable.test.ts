@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { print, printJson, printUntrusted } from "../../../src/cli/command.ts";
 import { printStream } from "../../../src/cli/waiting.ts";
 import type { JobEvent } from "../../../src/sdk/index.ts";
-import { printable, statusLines, untrusted } from "../../../src/worker/node/status-line.ts";
+import { printable, untrusted } from "../../../src/protocol/text.ts";
 
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
-import { lineView } from "../../../src/worker/node/worker-view.ts";
+import { lineView, statusLines } from "../../../src/worker/node/worker-view.ts";
 
 /** Clears the screen, sets the title, fills the clipboard; the last one by a C1 control. */
 const HOSTILE = "a\u001b[2J\u001b]0;owned\u0007\u001b]52;c;cm0=\u0007\u009b31m\rb\b\u0000\u007f";

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { statusLines } from "../../../src/worker/node/status-line.ts";
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
-import { jsonView, lineView } from "../../../src/worker/node/worker-view.ts";
+import { jsonView, lineView, statusLines } from "../../../src/worker/node/worker-view.ts";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
 
 const KEY = `8551${"0".repeat(56)}b537`;
