@@ -31,6 +31,10 @@ export const LIMITS = {
   modelsPerWorker: 100,
   /** Bytes of all model names that the hub keeps for one worker. They are part of the socket's attachment, which may have 16 KiB in all [JB10]. */
   modelBytesPerWorker: 8 * KiB,
+  /** Characters of each text by which a worker describes itself: `engine`, `name`, `version` [WS3]. */
+  workerTextChars: 128,
+  /** Jobs that one registration can resume [WS10]. */
+  resumedJobs: 64,
   /** Messages of one chat, and texts that they have in parts, as OpenAI's API allows it [JB12, API9]. */
   chatMessages: 2_000,
   /** Texts of `stop` in one job [JB12]. */

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { describeIssues } from "./issues.ts";
 import { JobType, PrivacyClass, ResolvedPolicy } from "./job.ts";
+import { LIMITS } from "./limits.ts";
 import { isJsonObject, readJson } from "./text.ts";
 
 /** The exact heartbeat text. Cloudflare answers it without waking the hub [WS6]. */
@@ -71,11 +72,11 @@ export const Register = z
         `must be a whole number, or an object of at most ${MODELS} of them`,
       ),
     ),
-    engine: absent(z.string().max(128)),
-    name: absent(z.string().max(128)),
-    version: absent(z.string().max(128)),
+    engine: absent(z.string().max(LIMITS.workerTextChars)),
+    name: absent(z.string().max(LIMITS.workerTextChars)),
+    version: absent(z.string().max(LIMITS.workerTextChars)),
     features: absent(z.array(z.string().max(64)).max(64)),
-    resume: absent(z.array(z.object({ job_id: jobId, attempt })).max(64)),
+    resume: absent(z.array(z.object({ job_id: jobId, attempt })).max(LIMITS.resumedJobs)),
   })
   .meta({ id: "register" });
 /** A worker announces itself [WS3]. */

@@ -97,11 +97,11 @@ export function registerFrame({ publicKey, profile, signature, resume }: Registe
     capabilities,
     models: models.slice(0, LIMITS.modelsPerWorker),
     context,
-    engine: engine?.slice(0, 128),
-    name: name?.slice(0, 128),
-    version: version?.slice(0, 128),
+    engine: engine?.slice(0, LIMITS.workerTextChars),
+    name: name?.slice(0, LIMITS.workerTextChars),
+    version: version?.slice(0, LIMITS.workerTextChars),
     features: ["ack", ...(capabilities.includes("LLM_INFER") ? ["chat"] : [])],
     signature,
-    resume: resume?.slice(0, 64),
+    resume: resume?.slice(0, LIMITS.resumedJobs),
   });
 }
