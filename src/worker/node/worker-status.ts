@@ -1,9 +1,8 @@
 // The status of a worker, reduced from its notes: connections, jobs, tokens. Status lines, metrics and the status file show it.
+import type { JobType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { SessionNote } from "../session/index.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
-
-type JobType = "LLM_INFER" | "TASK";
 
 /** How many jobs of one type ended in which way, and the milliseconds that they took. */
 export type JobCounts = { completed: number; failed: number; cancelled: number; ms: number };

@@ -1,9 +1,11 @@
-// Delivers results and failures until the coordinator acknowledges them. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
+// Delivers results and failures until the coordinator acknowledges them, and gives back jobs that do not start. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
 import type { ReceivedFrame } from "./frames.ts";
 import { type Failure, type KeptResult, type ReduceContext, sendFrame, type SessionNote, type SessionState, tell, type UnacknowledgedResult } from "./state.ts";
 
 type CompleteAck = Extract<ReceivedFrame, { type: "job_complete_ack" }>;
 
+/** The most failures that wait for a registration, the newest ones. */
+const MAX_FAILURES = 16;
 /** The owner sees at most this many characters of a coordinator's message. */
 const LOGGED_CHARS = 1_000;
 
@@ -25,11 +27,17 @@ export function deliver(state: SessionState, result: KeptResult, ctx: ReduceCont
   sendFrame(state, result.frame, ctx);
 }
 
+/** Returns an assigned job that this worker does not start. */
+export function reject(state: SessionState, jobId: string, reason: string, ctx: ReduceContext): void {
+  sendFrame(state, { type: "job_reject", job_id: jobId, reason }, ctx);
+  tell({ type: "job_rejected", job_id: jobId, reason }, ctx);
+}
+
 /** Reports a failed run, now or when the worker is registered again. */
 export function fail(state: SessionState, failure: Failure, ctx: ReduceContext): void {
   const { jobId, attempt, error, message, retryable } = failure;
   tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, ctx);
-  if (!sendFailure(state, failure, ctx)) state.failures = [...state.failures, failure].slice(-16);
+  if (!sendFailure(state, failure, ctx)) state.failures = [...state.failures, failure].slice(-MAX_FAILURES);
 }
 
 function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, ctx: ReduceContext): boolean {

@@ -3,8 +3,8 @@ import { CLOSE, HEARTBEAT, registerText } from "../../protocol/worker-messages.t
 import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { type RegisterAck, registerFrame } from "./frames.ts";
-import { leaveIfDone } from "./running.ts";
-import { presentConn, type Proof, sendFrame, type SessionState, type SessionTiming, type Stop, tell, type ReduceContext } from "./state.ts";
+import { closeSocket, leaveIfDone, stopSession } from "./leaving.ts";
+import { presentConn, type Proof, sendFrame, type SessionState, type SessionTiming, tell, type ReduceContext } from "./state.ts";
 
 /** Opens a new socket. */
 export function dial(state: SessionState, ctx: ReduceContext): void {
@@ -188,7 +188,7 @@ function alreadyConnected(state: SessionState, ctx: ReduceContext): void {
 }
 
 function backOff(state: SessionState, delay: number, { code, cause }: Cause, ctx: ReduceContext): void {
-  abandon(state, ctx);
+  closeSocket(state, "", ctx);
   // It never started and is not in `resume`, so the coordinator gives it to another worker.
   state.waiting = null;
   state.link = { kind: "waiting", due: ctx.now + delay, parked: code === CLOSE.parked };
@@ -200,22 +200,6 @@ function backOff(state: SessionState, delay: number, { code, cause }: Cause, ctx
 function reconnectDelay(tries: number, timing: SessionTiming, random: number): number {
   // 2 ** 1100 is Infinity, and Math.min handles that.
   return Math.round(random * Math.min(timing.reconnectMax, timing.reconnectFirst * 2 ** tries));
-}
-
-function abandon(state: SessionState, ctx: ReduceContext): void {
-  const conn = presentConn(state);
-  if (conn !== null) ctx.effects.push({ type: "close", conn, code: CLOSE.normal, reason: "" });
-}
-
-/** Ends the session for good. A run is aborted; kept results stay on the shelf. */
-export function stopSession(state: SessionState, stop: Stop, ctx: ReduceContext): void {
-  if (state.link.kind === "stopped") return;
-  if (state.job !== null) ctx.effects.push({ type: "abort", jobId: state.job.jobId, attempt: state.job.attempt, timedOut: false });
-  state.job = null;
-  state.waiting = null;
-  abandon(state, ctx);
-  state.link = { kind: "stopped", stop };
-  tell({ type: "stopped", ...stop }, ctx);
 }
 
 /** Handles a sleep of the machine. Deadlines may be long overdue, and the coordinator has probably closed this link without this worker noticing. */

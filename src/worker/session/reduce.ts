@@ -2,8 +2,9 @@
 import { judgeClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type ReceivedFrame, readCoordinatorFrame } from "./frames.ts";
-import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, stopSession, woken } from "./link.ts";
-import { assigned, cancelled, completed, failed, leaveIfDone, leavingDue, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
+import { leaveIfDone, leavingDue, stopSession } from "./leaving.ts";
+import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, woken } from "./link.ts";
+import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
 import { presentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 /** Applies one event: changes `state` and adds to `ctx.effects`. Time and randomness come from `ctx` only. */

@@ -1,12 +1,12 @@
 // A job on the worker: accept or reject it, run it, stream its progress, and watch its deadlines. On a job's way: from `job_assign` to its end [WS8, WS9].
+import { TaskType } from "../../protocol/job.ts";
 import { parseIsoTime } from "../../protocol/text.ts";
-import { CLOSE } from "../../protocol/worker-messages.ts";
 import { coordinatorTime } from "./clock.ts";
-import { deliver, fail, forget } from "./delivery.ts";
+import { deliver, fail, forget, reject } from "./delivery.ts";
 import type { Assign } from "./frames.ts";
+import { leaveIfDone } from "./leaving.ts";
 import { type Failure, type Progress, type RunningJob, sendFrame, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
-const TASK_TYPES = ["summarize", "classify", "extract_json"];
 /** Why an attempt without a sign of life ends, at the worker and at the coordinator [JB4]. */
 const EXECUTION_TIMEOUT = "execution_timeout";
 
@@ -67,11 +67,6 @@ function begin(state: SessionState, assign: Assign, ctx: ReduceContext): void {
   tell({ type: "job_started", job_id: jobId, attempt, job_type: jobType }, ctx);
 }
 
-function reject(state: SessionState, jobId: string, reason: string, ctx: ReduceContext): void {
-  sendFrame(state, { type: "job_reject", job_id: jobId, reason }, ctx);
-  tell({ type: "job_rejected", job_id: jobId, reason }, ctx);
-}
-
 /** Why this worker cannot take the job, or null. */
 function rejection(state: SessionState, assign: Assign, ctx: ReduceContext): string | null {
   const { job_type: jobType, payload } = assign;
@@ -83,7 +78,7 @@ function rejection(state: SessionState, assign: Assign, ctx: ReduceContext): str
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
   if (jobType === "LLM_INFER") return typeof payload["prompt"] === "string" ? null : "invalid_payload";
   if (typeof payload["input"] !== "string") return "invalid_payload";
-  return TASK_TYPES.includes(String(payload["task_type"])) ? null : "unsupported_task_type";
+  return TaskType.safeParse(payload["task_type"]).success ? null : "unsupported_task_type";
 }
 
 /**
@@ -215,37 +210,4 @@ function nextDelta(progress: Progress): { seq: number; delta: string } {
   progress.tail.push(frame);
   if (progress.tail.length > TAIL_FRAMES) progress.tail.shift();
   return frame;
-}
-
-const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
-const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
-
-/** Continues the leaving of a worker [WS11]: sends `drain` once per socket, and ends the session when nothing is left to do. */
-export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
-  const { leaving, link } = state;
-  if (leaving === null || link.kind === "stopped") return;
-  if (link.kind === "online" && leaving.drainConn !== link.conn) {
-    leaving.drainConn = link.conn;
-    ctx.effects.push({ type: "send", conn: link.conn, text: '{"type":"drain"}' });
-  }
-  if (state.waiting !== null) {
-    reject(state, state.waiting.assign.job_id, "draining", ctx);
-    state.waiting = null;
-  }
-  if (state.job !== null) return;
-  leaving.due ??= ctx.now + state.timing.leave;
-  const settled = state.unacknowledged.length === 0 && state.failures.length === 0;
-  if (settled && (link.kind !== "online" || link.drained)) return leave(state, LEFT, ctx);
-  if (leaving.due <= ctx.now) leave(state, settled ? LEFT : LEFT_EARLY, ctx);
-}
-
-function leave(state: SessionState, stop: typeof LEFT | typeof LEFT_EARLY, ctx: ReduceContext): void {
-  if ("conn" in state.link) ctx.effects.push({ type: "close", conn: state.link.conn, code: CLOSE.normal, reason: "drained" });
-  state.link = { kind: "stopped", stop };
-  ctx.effects.push({ type: "note", note: { type: "stopped", ...stop } });
-}
-
-/** When a leaving worker stops waiting. */
-export function leavingDue(state: SessionState): number {
-  return state.leaving?.due ?? Number.POSITIVE_INFINITY;
 }

@@ -1,5 +1,6 @@
 // The core's vocabulary: the state of a worker session and its times, the events that `reduce` takes, the effects that it asks for, and the notes to the owner.
 import { TIMING } from "../../protocol/times.ts";
+import type { JobType } from "../../protocol/job.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { Assign, Profile } from "./frames.ts";
 
@@ -36,7 +37,7 @@ export type Progress = { seq: number; waiting: string; tail: { seq: number; delt
 export type RunningJob = {
   jobId: string;
   attempt: number;
-  jobType: "LLM_INFER" | "TASK";
+  jobType: JobType;
   startedAt: number;
   /** Every sign of life of the run renews it. */
   executeDue: number;
@@ -111,7 +112,7 @@ export type SessionState = {
 };
 
 /** The input of a run. */
-export type Run = { jobId: string; attempt: number; jobType: "LLM_INFER" | "TASK"; payload: Assign["payload"] };
+export type Run = { jobId: string; attempt: number; jobType: JobType; payload: Assign["payload"] };
 
 /** The state of a session that has not started. `kept` are results of an earlier process; `wall` is the wall clock. */
 export function initialState(
@@ -190,7 +191,7 @@ export type SessionNote =
   /** The worker's stake tier has changed [ST2]. */
   | { type: "tier"; tier: Tier }
   | { type: "offline"; code: number | null; cause: string; retry_in_ms: number }
-  | { type: "job_started"; job_id: string; attempt: number; job_type: "LLM_INFER" | "TASK" }
+  | { type: "job_started"; job_id: string; attempt: number; job_type: JobType }
   | { type: "job_waiting"; job_id: string; attempt: number }
   | { type: "job_progress"; job_id: string; attempt: number; ms: number; chars: number }
   | { type: "job_finished"; job_id: string; attempt: number; ms: number; tokens: number | null }
