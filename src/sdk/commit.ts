@@ -6,7 +6,7 @@ import { type Connection, expectShape, refusalOf, type RouterRequest, type Route
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
-import { type Limit, retrying, untilAborted } from "./retry.ts";
+import { type Limit, retrying, untilAborted, untilDone } from "./retry.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
 /** The most payments for one commit. */
@@ -119,23 +119,14 @@ export class Commit {
     limit.signal.throwIfAborted();
     const own = new AbortController();
     const answer = this.#connection.exchange(request, untilAborted(own.signal));
-    let release = (): void => {};
-    const ended = new Promise<never>((_, reject) => {
-      const onEnd = (): void => {
-        const reason: unknown = limit.signal.reason;
-        // Reject first: the abort makes the exchange reject too, with an error of its own.
-        reject(reason);
-        if (cancelOn.aborted) answer.then((late) => this.#cancelLate(late)).catch(() => {});
-        else own.abort(reason);
-      };
-      limit.signal.addEventListener("abort", onEnd, { once: true });
-      release = () => limit.signal.removeEventListener("abort", onEnd);
-    });
-    try {
-      return await Promise.race([answer, ended]);
-    } finally {
-      release();
-    }
+    // It listens first: the abort below makes the exchange reject too, with an error of its own.
+    const inTime = untilDone(answer, limit);
+    const onEnd = (): void => {
+      if (cancelOn.aborted) answer.then((late) => this.#cancelLate(late)).catch(() => {});
+      else own.abort(limit.signal.reason);
+    };
+    limit.signal.addEventListener("abort", onEnd, { once: true });
+    return inTime.finally(() => limit.signal.removeEventListener("abort", onEnd));
   }
 
   /** Cancels the job of an answer that nobody waits for any more. */

@@ -153,21 +153,8 @@ export async function untilDone<T>(work: T | Promise<T>, { signal }: Limit): Pro
 }
 
 /** Waits `ms`. Rejects with the signal's reason if it aborts first. */
-export async function sleep(ms: number, { signal }: Limit): Promise<void> {
-  signal.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      const reason: unknown = signal.reason;
-      reject(reason);
-    };
-    const timer = setTimeout(
-      () => {
-        signal.removeEventListener("abort", onAbort);
-        resolve();
-      },
-      Math.min(ms, MAX_DELAY),
-    );
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
+export async function sleep(ms: number, limit: Limit): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, Math.min(ms, MAX_DELAY))));
+  await untilDone(over, limit).finally(() => clearTimeout(timer));
 }
