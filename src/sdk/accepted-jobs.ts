@@ -35,12 +35,16 @@ const LAST_ANSWER = 2_000;
 
 /** The polling of one job until it ends. */
 export class Poll {
+  readonly connection: Connection;
+  readonly settings: ClientSettings;
   readonly jobId: string;
   #status: JobStatus | null = null;
   #trouble: ComputeRouterError | undefined;
   #settlement: Settlement | undefined;
 
-  constructor(jobId: string) {
+  constructor(connection: Connection, settings: ClientSettings, jobId: string) {
+    this.connection = connection;
+    this.settings = settings;
     this.jobId = jobId;
   }
 
@@ -48,13 +52,13 @@ export class Poll {
    * Polls at once and then every `pollInterval`. It yields the job when its status has changed and returns the job at its end. An accepted job survives an
    * outage, so a 5xx or a lost answer only delays the next poll. With `longPoll` the router answers each poll only when the job has ended.
    */
-  async *changes(connection: Connection, settings: ClientSettings, limit: Limit, longPoll = false): AsyncGenerator<Job, Job, undefined> {
+  async *changes(limit: Limit, longPoll = false): AsyncGenerator<Job, Job, undefined> {
     for (;;) {
       const left = Math.floor((limit.endsAt - performance.now()) / 1_000);
-      const job = await this.#look(connection, settings, limit, longPoll ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
+      const job = await this.#look(this.settings, limit, longPoll ? Math.min(Math.max(left, 0), MAX_WAIT_SECONDS) : undefined);
       if (job !== null && this.saw(job.status)) yield job;
       if (job !== null && isTerminal(job.status)) return job;
-      await sleep(Math.max(settings.pollInterval, askedPause(this.#trouble)), limit);
+      await sleep(Math.max(this.settings.pollInterval, askedPause(this.#trouble)), limit);
     }
   }
 
@@ -64,8 +68,8 @@ export class Poll {
   }
 
   /** Asks once more for the settlement of a job that has ended: an event stream does not have it. If the answer fails, it stays unknown. */
-  async askSettlement(connection: Connection, settings: ClientSettings, limit: Limit): Promise<void> {
-    await this.#look(connection, { ...settings, retry: NO_RETRY }, limit).catch(() => null);
+  async askSettlement(limit: Limit): Promise<void> {
+    await this.#look({ ...this.settings, retry: NO_RETRY }, limit).catch(() => null);
   }
 
   /** Records a status. True if it differs from the last one. */
@@ -84,11 +88,12 @@ export class Poll {
    * Polls once more after the time is over. Returns the job if it has ended or ends until `end` (on the clock of performance.now()); null if it has not, or if
    * the polls fail. A router that ignores `wait` is asked again every `pollInterval`.
    */
-  async last(connection: Connection, settings: ClientSettings, outer: Limit, end: number): Promise<Job | null> {
+  async last(outer: Limit, end: number): Promise<Job | null> {
+    const { settings } = this;
     const oneTry = { ...settings, retry: NO_RETRY, requestTimeout: Math.min(settings.requestTimeout, LAST_ANSWER) };
     for (;;) {
       const left = Math.max(0, end - performance.now());
-      const job = await this.#look(connection, oneTry, outer, Math.ceil(left / 1_000));
+      const job = await this.#look(oneTry, outer, Math.ceil(left / 1_000));
       if (job !== null) this.saw(job.status);
       if (job !== null && isTerminal(job.status)) return job;
       const pause = Math.max(settings.pollInterval, askedPause(this.#trouble));
@@ -97,9 +102,9 @@ export class Poll {
     }
   }
 
-  async #look(connection: Connection, settings: ClientSettings, limit: Limit, wait?: number): Promise<Job | null> {
+  async #look(settings: ClientSettings, limit: Limit, wait?: number): Promise<Job | null> {
     try {
-      const { job, settlement } = await lookAt(connection, settings, this.jobId, limit, wait);
+      const { job, settlement } = await lookAt(this.connection, settings, this.jobId, limit, wait);
       this.#trouble = undefined;
       // Before the end, an answer without a settlement only means that there is none yet.
       if (settlement !== null || isTerminal(job.status)) this.#settlement = settlement;

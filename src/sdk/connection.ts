@@ -106,13 +106,13 @@ export type RouterResponse = {
 
 /** Reads an answer to its end. */
 async function wholeAnswer(response: Response): Promise<RouterResponse> {
-  const reading = await readBody(response);
+  const json = await readBody(response);
   return {
     status: response.status,
     headers: response.headers,
     requestId: response.headers.get("x-request-id"),
-    body: reading.ok ? reading.value : undefined,
-    problem: reading.ok ? null : reading.reason,
+    body: json.ok ? json.value : undefined,
+    problem: json.ok ? null : json.reason,
   };
 }
 

@@ -7,7 +7,6 @@ import { TIMING } from "../protocol/times.ts";
 import type { Poll } from "./accepted-jobs.ts";
 import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";
 import { NotFoundError, ProtocolError, RouterConnectionError, UnavailableError, UnexpectedOutputError } from "./errors.ts";
-import type { ClientSettings } from "./options.ts";
 import { isText, type RouterResult } from "./result.ts";
 import { askedPause, backoff, isTransient, type Limit, sleep, within } from "./retry.ts";
 import { isJob, isStatus } from "./shapes.ts";
@@ -30,14 +29,12 @@ type WireEvent = Exclude<JobEvent, { type: "job" | "done" }> | { type: "done"; j
 
 /** One connection to the stream of a job: its events after `lastId`, with their ids. Unknown events are ignored, because the protocol may add some. */
 async function* wireEvents(
-  connection: Connection,
-  { requestTimeout }: ClientSettings,
-  jobId: string,
+  { connection, settings, jobId }: Poll,
   lastId: string,
   limit: Limit,
 ): AsyncGenerator<{ id: string; event: WireEvent }, void, undefined> {
   const headers = new Headers(lastId === "" ? {} : { "last-event-id": lastId });
-  const request = { method: "GET", path: `/v1/jobs/${jobId}/events`, headers, timeout: requestTimeout } as const;
+  const request = { method: "GET", path: `/v1/jobs/${jobId}/events`, headers, timeout: settings.requestTimeout } as const;
   for await (const message of serverSentEvents(connection, request, limit)) {
     const event = readEvent(message, jobId);
     if (event !== null) yield { id: message.id ?? "", event };
@@ -45,8 +42,8 @@ async function* wireEvents(
 }
 
 function readEvent({ event, data }: EventSourceMessage, jobId: string): WireEvent | null {
-  const reading = readJsonText(data);
-  const value = reading.ok ? reading.value : undefined;
+  const json = readJsonText(data);
+  const value = json.ok ? json.value : undefined;
   switch (event) {
     case "status":
       if (isJsonObject(value) && isStatus(value.status) && isCount(value.attempt)) return { type: "status", status: value.status, attempt: value.attempt };
@@ -65,7 +62,7 @@ function readEvent({ event, data }: EventSourceMessage, jobId: string): WireEven
     default:
       return null;
   }
-  throw new ProtocolError(`the router sent a malformed event (${event})`, { reason: reading.ok ? "unexpected_shape" : reading.reason });
+  throw new ProtocolError(`the router sent a malformed event (${event})`, { reason: json.ok ? "unexpected_shape" : json.reason });
 }
 
 function isCount(value: unknown): value is number {
@@ -130,7 +127,7 @@ const EMPTY = 3;
  * Follows a job to its end. An accepted job survives an outage, so a broken stream is opened again after its last event as long as the limit allows. If the
  * router has no event stream (404) or no free one (503), if a proxy lets none through, or if a worker writes text without end, the job is polled.
  */
-export async function* followJob(connection: Connection, settings: ClientSettings, poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
+export async function* followJob(poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
   let lastId = "";
   let read = 0;
   let empty = 0;
@@ -138,7 +135,7 @@ export async function* followJob(connection: Connection, settings: ClientSetting
     let trouble: unknown;
     let isEmpty = true;
     try {
-      for await (const { id, event } of wireEvents(connection, settings, poll.jobId, lastId, limit)) {
+      for await (const { id, event } of wireEvents(poll, lastId, limit)) {
         lastId = id;
         failures = 0;
         isEmpty = false;
@@ -150,21 +147,20 @@ export async function* followJob(connection: Connection, settings: ClientSetting
       }
     } catch (error) {
       limit.signal.throwIfAborted();
-      if (error instanceof NotFoundError || (error instanceof UnavailableError && error.status === 503))
-        return yield* polled(connection, settings, poll, limit);
+      if (error instanceof NotFoundError || (error instanceof UnavailableError && error.status === 503)) return yield* polled(poll, limit);
       if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
       trouble = error;
     }
     if (!isEmpty) empty = 0;
     else if (trouble === undefined || (trouble instanceof RouterConnectionError && trouble.reason === "timeout")) empty++;
     // Too much text does not make the result of the job wrong.
-    if (read > READ || empty >= EMPTY) return yield* polled(connection, settings, poll, limit);
-    await sleep(Math.max(askedPause(trouble), backoff(settings.retry.delay, failures)), limit);
+    if (read > READ || empty >= EMPTY) return yield* polled(poll, limit);
+    await sleep(Math.max(askedPause(trouble), backoff(poll.settings.retry.delay, failures)), limit);
   }
 }
 
-async function* polled(connection: Connection, settings: ClientSettings, poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
-  const changes = poll.changes(connection, settings, limit);
+async function* polled(poll: Poll, limit: Limit): AsyncGenerator<WireEvent, void, undefined> {
+  const changes = poll.changes(limit);
   let step = await changes.next();
   for (; step.done !== true; step = await changes.next()) yield { type: "status", status: step.value.status, attempt: null };
   yield { type: "done", job: step.value };

@@ -88,11 +88,11 @@ export class RouterRun {
       yield { type: "job", jobId, price: this.#price };
       const poll = this.#pollOf(jobId);
       try {
-        for await (const event of followJob(this.#connection, this.#settings, poll, limit)) {
+        for await (const event of followJob(poll, limit)) {
           if (event.type !== "done") yield event;
           else {
             const isUnknown = this.#commit?.isPaid === true && this.#settlement === null;
-            if (event.job.status === "failed" || isUnknown) await poll.askSettlement(this.#connection, this.#settings, limit);
+            if (event.job.status === "failed" || isUnknown) await poll.askSettlement(limit);
             yield { type: "done", result: this.#resultOf(event.job) };
           }
         }
@@ -152,7 +152,7 @@ export class RouterRun {
   }
 
   async #follow(jobId: string, limit: Limit): Promise<RouterResult> {
-    const changes = this.#pollOf(jobId).changes(this.#connection, this.#settings, limit, this.#plan.longPoll);
+    const changes = this.#pollOf(jobId).changes(limit, this.#plan.longPoll);
     let step = await changes.next();
     for (; step.done !== true; step = await changes.next()) this.#plan.onUpdate(step.value);
     return this.#resultOf(step.value);
@@ -168,7 +168,7 @@ export class RouterRun {
   }
 
   #pollOf(jobId: string): Poll {
-    this.#poll = new Poll(jobId);
+    this.#poll = new Poll(this.#connection, this.#settings, jobId);
     this.#since = performance.now();
     return this.#poll;
   }
@@ -185,7 +185,7 @@ export class RouterRun {
     if (poll === undefined || error !== this.#expired) throw isNamed ? error : (this.#commit?.marked(error) ?? error);
     const end = this.#since + TIMING.claimWindow + TIMING.retryTick + TICK_MARGIN;
     if (end - performance.now() > LAST_POLL) throw error;
-    const job = await poll.last(this.#connection, this.#settings, untilAborted(this.#plan.signal), end);
+    const job = await poll.last(untilAborted(this.#plan.signal), end);
     if (job === null) throw poll.timedOut(this.#plan.timeout);
     this.#plan.onUpdate(job);
     return this.#resultOf(job);
