@@ -82,7 +82,7 @@ export type UserId = z.infer<typeof UserId>;
 export const MADE_USER_ID = /^openai-[0-9a-f]{64}$/;
 
 /** An optional member. Null counts as absent, because many clients send null for a missing member [API2]. */
-const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
+export const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 
 /** A payload may repeat the type of its job. It must not name another type. */
 const sameType = <T extends JobType>(type: T) => absent(z.literal(type, `must be ${type}, as job_type is`));

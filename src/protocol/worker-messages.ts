@@ -1,7 +1,7 @@
 // The messages on a worker's socket, from `register` through `job_assign` to `job_complete_ack`, and the texts that a worker signs. Both ends parse with it.
 import * as z from "zod";
 import { describeIssues } from "./issues.ts";
-import { JobType, PrivacyClass, ResolvedPolicy } from "./job.ts";
+import { absent, JobType, PrivacyClass, ResolvedPolicy } from "./job.ts";
 import { LIMITS } from "./limits.ts";
 import { isJsonObject, readJson } from "./text.ts";
 
@@ -38,16 +38,14 @@ export type Tier = z.infer<typeof Tier>;
 
 const jobId = z.string().min(1).max(128);
 const attempt = z.int().min(1);
-/** An optional member. Null counts as absent, because many clients send null for a missing member. */
-const absent = <T extends z.ZodType>(schema: T) => schema.nullish();
 
 /** The most models whose context one registration tells. */
 const MODELS = 256;
 
 /** Of an object with too many members none is checked: a stranger sends it, and a frame has room for a hundred thousand. */
-function fewModels(told: unknown, context: z.RefinementCtx): unknown {
-  if (isJsonObject(told) && Object.keys(told).length > MODELS) context.addIssue(`must have at most ${MODELS} members`);
-  return told;
+function fewModels(given: unknown, context: z.RefinementCtx): unknown {
+  if (isJsonObject(given) && Object.keys(given).length > MODELS) context.addIssue(`must have at most ${MODELS} members`);
+  return given;
 }
 
 export const Register = z
@@ -63,7 +61,7 @@ export const Register = z
     // Of any number and length: the hub keeps those that fit, and leaves the others out. The check ends at the first name that is no text [JB10].
     models: absent(
       z
-        .custom<string[]>((told) => Array.isArray(told) && told.every((name) => typeof name === "string"), "must be a list of texts")
+        .custom<string[]>((given) => Array.isArray(given) && given.every((name) => typeof name === "string"), "must be a list of texts")
         .meta({ type: "array", items: { type: "string" } }),
     ),
     context: absent(
@@ -170,8 +168,8 @@ export function completedJob(data: string): string | null {
 }
 
 /** True for a registration, including a malformed one. */
-export function isRegistration(reading: FrameResult): boolean {
-  return reading.ok ? reading.frame.type === "register" : reading.reason === "invalid_key" || reading.reason === "invalid_register";
+export function isRegistration(result: FrameResult): boolean {
+  return result.ok ? result.frame.type === "register" : result.reason === "invalid_key" || result.reason === "invalid_register";
 }
 
 /** Why the coordinator refuses a registration [WS4]. */
