@@ -28,9 +28,9 @@ const UNKNOWN_WIDTH = 80;
 export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const { coordinators, folder, keyFile, name, wish, standby } = plan;
   if (!hasWebSocket()) throw new CliError(EXIT.error, NO_WEBSOCKET);
-  const reading = readOrMakeKeyFile(keyFile);
-  if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-  const { key } = reading;
+  const result = readOrMakeKeyFile(keyFile);
+  if (!result.ok) throw new CliError(EXIT.key, result.message);
+  const { key } = result;
   const release = lockAll(plan, key);
   const startedAt = Date.now();
   let status = firstStatus(coordinators.map(({ url }) => coordinatorName(url)));
@@ -41,20 +41,10 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     throw error;
   });
   const file = new StatusFile(folder);
-  let reported: { status: WorkerStatus; at: number } | undefined;
-  const report = () => {
-    if (reported?.status === status && Date.now() - reported.at < REPORT_MS) return;
-    reported = { status, at: Date.now() };
-    file.write(
-      statusReport(status, {
-        ...{ pid: process.pid, startedAt, now: Date.now(), publicKey: key.publicKey, name: name ?? null, metrics: metrics?.url ?? null },
-        urls: coordinators.map(({ url }) => url),
-      }),
-    );
-  };
+  const report = reporter(file, plan, { publicKey: key.publicKey, startedAt, metrics: metrics?.url ?? null });
 
   const view = viewFor(json, status, key.publicKey, plan);
-  if (reading.made) view.say(`created a new key for this worker: ${keyFile}`);
+  if (result.made) view.say(`created a new key for this worker: ${keyFile}`);
   if (metrics !== undefined) view.say(`metrics at ${metrics.url}`);
   const desktop = new DesktopWorker({
     coordinators,
@@ -71,7 +61,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   });
   const ticking = setInterval(() => {
     view.tick();
-    report();
+    report(status);
   }, TICK_MS);
   const cleanUp = () => {
     clearInterval(ticking);
@@ -81,7 +71,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     release();
   };
   const removeListeners = onSignals(desktop, cleanUp);
-  report();
+  report(status);
   desktop.start();
   const stops = await desktop.ended;
   removeListeners();
@@ -90,6 +80,22 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const has = (...reasons: string[]) => stops.some(({ reason }) => reasons.includes(reason));
   // Otherwise a socket that the other side never closes would keep the process alive.
   process.exit(has("replaced") ? EXIT.replaced : has("refused", "other_network") ? EXIT.refused : EXIT.ok);
+}
+
+/** Writes the status file if the status has changed, and otherwise every `REPORT_MS`. */
+function reporter(
+  file: StatusFile,
+  { coordinators, name }: WorkerPlan,
+  fixed: { publicKey: string; startedAt: number; metrics: string | null },
+): (status: WorkerStatus) => void {
+  const about = { ...fixed, pid: process.pid, name: name ?? null, urls: coordinators.map(({ url }) => url) };
+  let reported: { status: WorkerStatus; at: number } | undefined;
+  return (status) => {
+    const now = Date.now();
+    if (reported?.status === status && now - reported.at < REPORT_MS) return;
+    reported = { status, at: now };
+    file.write(statusReport(status, { ...about, now }));
+  };
 }
 
 /** Takes the lock of every coordinator, or none. */
