@@ -53,7 +53,8 @@ export function checkOffers(challenge: PaymentChallenge, header: string | null, 
 /** The most that any offer asks for, in atomic units of the token, because a hook may choose any. Null if an amount is malformed. */
 export function highestAmount({ accepts }: PaymentChallenge, header: string | null): bigint | null {
   const inBody = accepts.flatMap(({ price, amount, maxAmountRequired }) => {
-    return [parsePrice(price), ...[amount, maxAmountRequired].filter((asked) => asked !== undefined).map(parseAmount)];
+    const amounts = [amount, maxAmountRequired].filter((asked) => asked !== undefined);
+    return [parsePrice(price), ...amounts.map(parseAmount)];
   });
   const asked = [...inBody, ...(header === null ? [] : headerAmounts(header).map(parseAmount))];
   return asked.reduce((most, next) => (most === null || next === null ? null : next > most ? next : most), 0n);

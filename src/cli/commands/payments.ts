@@ -71,12 +71,12 @@ const show = command({
       const query = `SELECT id, verb, reason, created_at, done_at, outcome FROM payment_orders WHERE payment_key = ${quoted(row.key)} ORDER BY created_at, id`;
       const orders = runSql(args, Order, query);
       if (args.json === true) {
-        const told = orders.map(({ created_at, done_at, ...order }) => ({
+        const shown = orders.map(({ created_at, done_at, ...order }) => ({
           ...order,
           created_at: timeOf(created_at),
           done_at: done_at === null ? null : timeOf(done_at),
         }));
-        printJson({ ...jsonOf(row), orders: told });
+        printJson({ ...jsonOf(row), orders: shown });
         continue;
       }
       const lines = {
@@ -128,7 +128,7 @@ function order(args: Place & { payment: string; reason: string }, verb: "credit"
   }
   if (another !== undefined) throw new CliError(EXIT.usage, "this job has several payments in doubt; give the key of one");
   const id = randomUUID();
-  const values = [...[id, row.key, verb, reason].map(quoted), Date.now()].join(", ");
+  const values = `${[id, row.key, verb, reason].map(quoted).join(", ")}, ${Date.now()}`;
   runSql(args, z.unknown(), `INSERT INTO payment_orders (id, payment_key, verb, reason, created_at) VALUES (${values})`);
   print(`${id}  ${verb}  ${untrusted(row.key)}`);
   process.stderr.write("the coordinator carries this out within 5 minutes; then `payments show` prints the outcome\n");

@@ -32,6 +32,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ["\n", ""],
 ]);
 const NO_ESCAPE = /^(?:[dDsSwW]|[.()[\]{}^+?|*]|[A-Za-z]{2})/;
+const NULLS = ["null", "None", "nil", "NULL", "Null", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf"];
 const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
   ["true", true],
   ["True", true],
@@ -39,7 +40,7 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
   ["false", false],
   ["False", false],
   ["FALSE", false],
-  ...["null", "None", "nil", "NULL", "Null", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf"].map((name): [string, null] => [name, null]),
+  ...NULLS.map((name): [string, null] => [name, null]),
 ]);
 
 // White space and comments. Comments have a maximum length: a quote looks past them, and a text can have a quote before each.

@@ -85,8 +85,14 @@ type Failure = { message: string; codes: string };
 
 /** The words that servers use for a complete answer, and for one that reached the limit of tokens or of the context [LLM12]. */
 const FINISHED: Readonly<Record<string, ChatPart["finishReason"]>> = {
-  ...{ stop: "stop", eos: "stop", eos_token: "stop", end_turn: "stop", stop_sequence: "stop" },
-  ...{ length: "length", max_tokens: "length", model_length: "length" },
+  stop: "stop",
+  eos: "stop",
+  eos_token: "stop",
+  end_turn: "stop",
+  stop_sequence: "stop",
+  length: "length",
+  max_tokens: "length",
+  model_length: "length",
 };
 /** The words for an answer that the runtime withheld, or whose rest it withheld. */
 const REFUSED = ["content_filter", "safety"];
