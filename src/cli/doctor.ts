@@ -43,22 +43,22 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   if (hasWebSocket()) yield { name: "node", state: "ok", message: process.versions.node };
   else yield { name: "node", state: "fail", message: `${process.versions.node} has no WebSocket`, fix: NO_WEBSOCKET, exit: EXIT.error };
   yield configuration(plan);
-  const reading = readKeyFile(plan.keyFile);
-  if (reading.ok) yield { name: "key", state: "ok", message: `${shortKey(reading.key.publicKey)} in ${plan.keyFile}` };
-  else if (reading.reason === "missing")
+  const result = readKeyFile(plan.keyFile);
+  if (result.ok) yield { name: "key", state: "ok", message: `${shortKey(result.key.publicKey)} in ${plan.keyFile}` };
+  else if (result.reason === "missing")
     yield {
       name: "key",
       state: "warn",
       message: `none at ${plan.keyFile} yet`,
       fix: `the first start creates one, or create it now: ${ownCommand("worker init")}`,
     };
-  else yield { name: "key", state: "fail", message: reading.message, fix: "or use another key file: --key FILE", exit: EXIT.key };
+  else yield { name: "key", state: "fail", message: result.message, fix: "or use another key file: --key FILE", exit: EXIT.key };
   for (const coordinator of plan.coordinators) yield* await checkCoordinator(coordinator);
   // Without a key file, any key shows whether this machine can sign.
-  const key = reading.ok ? reading.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
+  const key = result.ok ? result.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
   yield await task(key);
   yield* llm(plan.wish, key);
-  yield running(plan, reading.ok ? reading.key.publicKey : null);
+  yield running(plan, result.ok ? result.key.publicKey : null);
 }
 
 function configuration({ config, configFile, folder }: WorkerPlan): Check {

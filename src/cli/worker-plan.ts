@@ -95,9 +95,9 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   const configDir = args["config-dir"];
   const folder = configFolder(configDir === undefined ? {} : { configDir });
   const file = configFile(folder);
-  const reading = readConfig(file);
-  if (!reading.ok) throw new CliError(EXIT.usage, reading.message);
-  const { config } = reading;
+  const result = readConfig(file);
+  if (!result.ok) throw new CliError(EXIT.usage, result.message);
+  const { config } = result;
   // A path in the configuration begins at its folder: a service may start the worker in any other one.
   const key = args.key === undefined ? resolve(folder, config?.key ?? defaultKeyFile(folder)) : resolve(args.key);
   const metrics = args.metrics ?? config?.metrics;

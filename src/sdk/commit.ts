@@ -22,7 +22,7 @@ const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilit
 export type Committed = { jobId: string; cancelToken: string | null; price: string; settlement: Settlement };
 
 /** What a commit sends. `cancelOn` is the caller's signal, if its abort cancels the job. */
-export type CommitCall = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
+type CommitCall = { body: string; idempotencyKey: string; userToken: string | undefined; cancelOn: AbortSignal | undefined };
 
 /** The errors of commits of which the router may have kept something. */
 const UNCLEAR = new WeakSet<ComputeRouterError>();

@@ -107,7 +107,7 @@ export function checkText(field: string, text: unknown): void {
 export type ResponseFormat = { type: "text" | "json_object" | "json_schema"; [member: string]: unknown };
 
 /** The members of an LLM_INFER payload that shape the answer, as in OpenAI's API. A worker that does not know one ignores it. */
-export type AnswerMembers = {
+type AnswerMembers = {
   /** The most tokens of the answer, 1 to 32,768. */
   max_tokens?: number;
   /** The model that must answer, as `models` lists it; compared without case. Absent or `auto` is any. */

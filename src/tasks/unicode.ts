@@ -28,7 +28,7 @@ const GAPS = `
 const UNASSIGNED = new RegExp(`[${rangesOf(GAPS)}]`, "gu");
 
 /** A text without characters newer than Unicode 14. `restore` puts the original characters back into a part of it. */
-export type ReplacedText = { readonly text: string; readonly restore: (part: string) => string };
+type ReplacedText = { readonly text: string; readonly restore: (part: string) => string };
 
 /**
  * Replaces every character newer than Unicode 14 by a private-use character. Whether such a character is a letter depends on

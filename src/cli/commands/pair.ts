@@ -16,7 +16,7 @@ import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint
 import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */
-export type Claimed = { coordinator: string; pairedAt: string };
+type Claimed = { coordinator: string; pairedAt: string };
 
 /**
  * Claims a pairing code for a worker's key at the first of these coordinators that knows the code.
@@ -147,11 +147,11 @@ const claim = command({
   run: async (args, all) => {
     // The key that the worker uses: a code is used up, whichever key claims it.
     const plan = workerPlan(args, all("url"));
-    const reading = readKeyFile(plan.keyFile);
-    if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-    const { publicKey } = reading.key;
+    const result = readKeyFile(plan.keyFile);
+    if (!result.ok) throw new CliError(EXIT.key, result.message);
+    const { publicKey } = result.key;
     const urls = plan.coordinators.map(({ url }) => url);
-    const paired = await claimPairing(urls, reading.key, args.code);
+    const paired = await claimPairing(urls, result.key, args.code);
     if (args.json === true) return printJson({ provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: paired.pairedAt });
     print(pairedText("paired", publicKey));
   },

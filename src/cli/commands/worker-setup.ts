@@ -44,10 +44,10 @@ export const workerInit = command({
     const setup: Setup = asks
       ? await withPrompt((prompt) => askSetup(plan, saidCode, prompt, color))
       : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: saidCode };
-    const reading = keyOf(plan);
+    const result = keyOf(plan);
     const config = configOf(setup, plan, args);
     writeConfig(plan.configFile, config);
-    const { key, made } = reading;
+    const { key, made } = result;
     if (args.json !== true) {
       print(`${asks ? "\n" : ""}key            ${shortKey(key.publicKey)} ${made ? "created: keep a copy of" : "in"} ${untrusted(plan.keyFile)}`);
       print(`configuration  ${untrusted(plan.configFile)}`);
@@ -65,9 +65,9 @@ export const workerInit = command({
 });
 
 function keyOf({ keyFile }: WorkerPlan): Extract<KeyFileResult, { ok: true }> {
-  const reading = readOrMakeKeyFile(keyFile);
-  if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-  return reading;
+  const result = readOrMakeKeyFile(keyFile);
+  if (!result.ok) throw new CliError(EXIT.key, result.message);
+  return result;
 }
 
 function configOf(
@@ -258,9 +258,9 @@ function hasResults({ coordinators, folder }: WorkerPlan, { publicKey }: KeyPair
 }
 
 function keyIn(file: string): KeyPair {
-  const reading = readKeyFile(file);
-  if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-  return reading.key;
+  const result = readKeyFile(file);
+  if (!result.ok) throw new CliError(EXIT.key, result.message);
+  return result.key;
 }
 
 function placed(file: string, content: string): boolean {

@@ -40,11 +40,11 @@ const workerPair = command({
   many: ["url"],
   run: async (args, all) => {
     const plan = workerPlan(args, all("url"));
-    const reading = readKeyFile(plan.keyFile);
-    if (!reading.ok) throw new CliError(EXIT.key, reading.message);
-    const { publicKey } = reading.key;
+    const result = readKeyFile(plan.keyFile);
+    if (!result.ok) throw new CliError(EXIT.key, result.message);
+    const { publicKey } = result.key;
     const urls = all("url").length > 0 ? [] : runningUrls(plan, publicKey);
-    const { coordinator, pairedAt } = await claimPairing(urls.length > 0 ? urls : plan.coordinators.map(({ url }) => url), reading.key, args.code);
+    const { coordinator, pairedAt } = await claimPairing(urls.length > 0 ? urls : plan.coordinators.map(({ url }) => url), result.key, args.code);
     if (args.json === true) return printJson({ coordinator, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), paired_at: pairedAt });
     print(pairedText(`paired at ${coordinator}`, publicKey));
   },

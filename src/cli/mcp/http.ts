@@ -19,7 +19,7 @@ const MAX_BODY = 2 * 1024 * 1024;
 const PATH = "/mcp";
 
 /** A running server. */
-export type McpHttp = { url: string; close: () => Promise<void> };
+type McpHttp = { url: string; close: () => Promise<void> };
 
 /**
  * Serves MCP at `http://127.0.0.1:<port>/mcp`. `Host` and `Origin` must name this machine, so no web page that a user visits can reach it, not even by a DNS

@@ -18,7 +18,7 @@ export type Situation = {
 };
 
 /** The colour and symbol of a state. The words have the same meaning. */
-export type Tone = "off" | "busy" | "good" | "wait" | "bad";
+type Tone = "off" | "busy" | "good" | "wait" | "bad";
 
 /** What the page shows. A screen reader reads `announce` when it changes, so it has no seconds that count down. */
 export type View = {

@@ -183,7 +183,7 @@ function currencyIn(text: string): string | undefined {
 const CODES: ReadonlySet<string> = new Set("USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF BRL MXN ZAR KRW SGD HKD TRY RUB".split(" "));
 
 /** One item of an invoice. A value that the text does not state is absent; the amount is computed from quantity and price. */
-export type LineItem = { description: string; quantity?: number; unit_price?: number; amount?: number };
+type LineItem = { description: string; quantity?: number; unit_price?: number; amount?: number };
 
 const COLUMNS = {
   quantity: /^(?:qty|quantity|hours?|hrs|count|units?|menge|anzahl|pcs|nights|days)\b/i,

@@ -7,7 +7,7 @@ export type Pair = { label: string; value: string | string[]; line: number; colu
 const LABEL_LENGTH = 48;
 
 /** A record of `Label: value` pairs, and the indices of its lines. */
-export type PairRecord = { record: ExtractedRecord; lines: number[] };
+type PairRecord = { record: ExtractedRecord; lines: number[] };
 
 /**
  * The records of `Label: value` or `label=value` lines. A label that occurs again starts a new record. A blank line starts one

@@ -1,7 +1,7 @@
 // Reads single values with a known form: entities (e-mail addresses, links, dates, numbers) for extract_json, and amounts and exact dates for invoice.ts.
 
 /** A value with a known form, as written in the text. */
-export type Entity = { type: "email" | "url" | "money" | "percent" | "date" | "phone" | "id"; value: string };
+type Entity = { type: "email" | "url" | "money" | "percent" | "date" | "phone" | "id"; value: string };
 
 const MONTH = "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\\.?";
 const NUMBER = "(?:\\d{1,3}(?:[,.'’\\u00a0\\u202f ]\\d{3}){1,5}|\\d{1,15})(?:[.,]\\d{1,4})?(?!\\d)";
@@ -101,7 +101,7 @@ const SYMBOLS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** An amount of money, or a plain number. */
-export type Amount = { value: number; currency: string | undefined };
+type Amount = { value: number; currency: string | undefined };
 
 // Digits with at most one kind of thousands separator, then at most one decimal separator.
 const AMOUNT =

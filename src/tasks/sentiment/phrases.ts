@@ -73,7 +73,7 @@ const NEUTRAL: PhraseList = [
 export const PHRASES: PhraseList = [...PRAISE, ...BLAME, ...NEUTRAL];
 
 /** A phrase that was found. `end` is the index of the token after it. */
-export type PhraseMatch = { readonly valence: number; readonly end: number };
+type PhraseMatch = { readonly valence: number; readonly end: number };
 
 /** One word of a phrase; {@link PhraseList} explains the notation. */
 type Slot = { readonly words: ReadonlySet<string>; readonly beginnings: readonly string[]; readonly isOptional: boolean; readonly isGap: boolean };

@@ -18,7 +18,7 @@ import type { KeptStore } from "./kept-store.ts";
 import { FIRST_REPORT, nextReport, type Report } from "./report.ts";
 
 /** Options of a browser worker. */
-export type BrowserWorkerOptions = {
+type BrowserWorkerOptions = {
   /** `ws:` or `wss:` URL of the coordinator. */
   url: string;
   WebSocket: new (url: string) => Socket;

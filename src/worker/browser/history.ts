@@ -7,7 +7,7 @@ import type { KeptStore } from "./kept-store.ts";
 import { HISTORY_JOBS } from "./report.ts";
 
 /** Options of a history. */
-export type HistoryOptions = {
+type HistoryOptions = {
   database: Pick<KeptStore, "get" | "all" | "change"> | null;
   verify: Verify;
   /** Called after each change, with the number of all accepted results. */

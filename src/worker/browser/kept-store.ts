@@ -206,7 +206,7 @@ const DATABASE_VERSION = 1;
 
 /** The object stores: single values by name, unacknowledged results, finished jobs, pairings. */
 const STORES = ["values", "results", "history", "pairings"] as const;
-export type StoreName = (typeof STORES)[number];
+type StoreName = (typeof STORES)[number];
 
 /** Why a connection ended: the database was deleted, a newer version of this page needs it, or the browser has lost it. */
 type Ending = "deleted" | "newer" | "lost";

@@ -7,7 +7,7 @@ import type { KeptStore } from "./kept-store.ts";
 import type { Pairing } from "./report.ts";
 
 /** Result of {@link claimCode}; `message` is for a person. */
-export type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };
+type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };
 
 const Refusal = z.object({ error: z.string() });
 const Network = z.object({ network: z.string() });

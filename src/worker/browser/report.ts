@@ -7,7 +7,7 @@ import type { JobRecord } from "./job-record.ts";
 import type { StorageState } from "./kept-store.ts";
 
 /** The state of the worker's link. Times are the wall clock in ms since the epoch. */
-export type LinkReport =
+type LinkReport =
   | { kind: "off" }
   | { kind: "connecting" }
   | { kind: "online"; since: number; authenticated: boolean; tier: Tier | null; network: string | null }

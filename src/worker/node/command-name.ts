@@ -4,7 +4,7 @@ import { delimiter, dirname, join, relative, sep } from "node:path";
 import { packageRoot } from "../runtimes/embedded-install.ts";
 
 /** The facts that decide the name. */
-export type CommandPlace = { cwd?: string; path?: string; platform?: NodeJS.Platform; root?: string; main?: string };
+type CommandPlace = { cwd?: string; path?: string; platform?: NodeJS.Platform; root?: string; main?: string };
 
 const NAME = "compute-router";
 

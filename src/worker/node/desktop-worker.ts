@@ -33,7 +33,7 @@ import { workerId } from "./worker-lock.ts";
 export type WorkerNote = ((SessionNote | StandbyNote) & { coordinator: string }) | RuntimeNote;
 
 /** What a standby worker does about LLM jobs: it leaves them to other workers, or takes them itself. */
-export type StandbyNote = { type: "standby"; llm: "left" | "taken" };
+type StandbyNote = { type: "standby"; llm: "left" | "taken" };
 
 /** A coordinator to work for. */
 export type CoordinatorPlace = {
@@ -44,7 +44,7 @@ export type CoordinatorPlace = {
 };
 
 /** Options of a desktop worker. */
-export type DesktopOptions = {
+type DesktopOptions = {
   /** At least one, without duplicates. */
   coordinators: readonly CoordinatorPlace[];
   key: KeyPair;

@@ -38,7 +38,7 @@ export async function serveMetrics({ host, port }: MetricsAddress, page: () => s
 }
 
 /** What a metrics page shows besides the status. Times are the wall clock in ms since the epoch. */
-export type MetricsAbout = { publicKey: string; version: string; startedAt: number; now: number };
+type MetricsAbout = { publicKey: string; version: string; startedAt: number; now: number };
 
 type Labels = Record<string, string>;
 type Sample = { labels: Labels; value: number };

@@ -24,7 +24,7 @@ export type RuntimeNote =
   | { type: "runtime_lost"; runtime: string; model: string }
   | { type: "runtime_missing"; hint: string; tried: { name: string; url: string; why: string }[] };
 
-export type WatchOptions = {
+type WatchOptions = {
   find: (signal: AbortSignal) => Promise<Found>;
   onNote: (note: RuntimeNote) => void;
   /** True while a job runs. The watch does not check the runtime then. */
@@ -196,7 +196,7 @@ function isTimeout(reason: unknown): boolean {
 }
 
 /** The part of a session that shares the runtime. */
-export interface Sharer {
+interface Sharer {
   /** Tells it that another session has taken or released the runtime. */
   runtimeTaken(taken: boolean): void;
   /** True while it has a job that waits for the runtime. */

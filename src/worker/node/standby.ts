@@ -35,7 +35,7 @@ export function standsBack(before: boolean | null, look: Look, counted: boolean)
 }
 
 /** Options of {@link Standby}. */
-export type StandbyOptions = {
+type StandbyOptions = {
   /** Address of the coordinator's `GET /v1/models`. */
   url: string;
   /** True if the coordinator counts this worker among those that take LLM jobs. */

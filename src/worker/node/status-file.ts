@@ -46,7 +46,7 @@ export const StatusReport = z.object({
 export type StatusReport = z.infer<typeof StatusReport>;
 
 /** What a report states besides the status. Times are the wall clock in ms since the epoch. */
-export type ReportAbout = {
+type ReportAbout = {
   pid: number;
   startedAt: number;
   now: number;

@@ -31,7 +31,7 @@ export const WorkerConfig = z.strictObject({
 export type WorkerConfig = z.infer<typeof WorkerConfig>;
 
 /** Result of reading a configuration file; `config` is null if there is no file. */
-export type ConfigResult = { ok: true; config: WorkerConfig | null } | { ok: false; message: string };
+type ConfigResult = { ok: true; config: WorkerConfig | null } | { ok: false; message: string };
 
 /** The configuration file of a worker. */
 export function configFile(folder: string): string {
@@ -69,7 +69,7 @@ export function writeConfig(file: string, config: WorkerConfig): void {
 }
 
 /** The facts that decide the folder of the configuration. */
-export type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
+type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
 
 /**
  * The folder of keys and state: `--config-dir`, else `$XDG_CONFIG_HOME/compute-router`, else the usual folder of the system:

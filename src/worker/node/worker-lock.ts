@@ -31,7 +31,7 @@ export function lockWorker(folder: string, id: string): Locking {
 }
 
 /** A lock, or the process that has it. The owner is null if it changed with every try. */
-export type FileLock = { ok: true; release: () => void } | { ok: false; owner: number | null };
+type FileLock = { ok: true; release: () => void } | { ok: false; owner: number | null };
 
 /** Two processes that ask at the same moment both withdraw. Each tries this often. */
 const TRIES = 8;
@@ -84,7 +84,7 @@ export function namesIn(folder: string): string[] {
 }
 
 /** A process of this machine. It differs from a later process with the same number. */
-export type ProcessId = {
+type ProcessId = {
   pid: number;
   /** When it started, in a form that can only be compared (Linux); null if the system does not state it. */
   started: string | null;

@@ -119,7 +119,7 @@ function clockHint(error: string | null): string {
 }
 
 /** What the status lines need besides the status. `now` is the wall clock in ms since the epoch. */
-export type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
+type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
 
 /** The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. */
 export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] {
@@ -177,11 +177,11 @@ function countsOf({ jobs, results, lastRejection }: LinkStatus): string[] {
   const all = jobs.LLM_INFER.completed + jobs.TASK.completed + failed;
   const ok = (results.accepted ?? 0) + (results.duplicate ?? 0);
   const rejected = (results.rejected ?? 0) + (results.dropped ?? 0);
-  const told = ok + rejected + failed;
+  const settled = ok + rejected + failed;
   return [
     `jobs ${all}`,
     // Rounded down, so that 100% means all.
-    ...(told > 0 ? [`ok ${Math.floor((100 * ok) / told)}%`] : []),
+    ...(settled > 0 ? [`ok ${Math.floor((100 * ok) / settled)}%`] : []),
     ...(rejected > 0 ? [`rejected ${rejected}${lastRejection === null ? "" : ` (${lastRejection})`}`] : []),
   ];
 }

@@ -96,7 +96,7 @@ const NO_NETWORK = /\b(ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EH
 const PROGRESS_STEP = 50;
 
 /** The result of an install. `message` tells a person what to do. */
-export type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
+type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
 type Failure = Extract<Installed, { ok: false }>;
 
 /** Runs `npm ci` in a folder; undefined if it worked. `command` is the command that messages name, and `onProgress` gets lines for a person. */

@@ -222,8 +222,8 @@ class TokenCount {
   }
 
   /** The usage to report: that of the server unless it ignored the limit, or else an estimate. */
-  usage(told: Generation["usage"] | undefined, prompt: string): Generation["usage"] {
-    const { prompt_tokens, completion_tokens } = told ?? { prompt_tokens: estimatedTokens(prompt), completion_tokens: this.#estimate() };
+  usage(stated: Generation["usage"] | undefined, prompt: string): Generation["usage"] {
+    const { prompt_tokens, completion_tokens } = stated ?? { prompt_tokens: estimatedTokens(prompt), completion_tokens: this.#estimate() };
     return { prompt_tokens, completion_tokens: this.#cut ? this.#most : completion_tokens };
   }
 

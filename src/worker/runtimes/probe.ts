@@ -172,7 +172,7 @@ function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
 }
 
 /** A runtime that may run on this machine. */
-export type Candidate = {
+type Candidate = {
   name: string;
   /** Address with the version path and without a final slash. */
   baseUrl: string;
@@ -265,8 +265,8 @@ async function loadedContext(runtime: string, baseUrl: string, model: string, as
         return (await read(LmStudio, `${root}/api/v0/models`))?.data.find(({ id }) => id === model)?.loaded_context_length;
       case "ollama": {
         const running = await read(OllamaRunning, `${root}/api/ps`);
-        const told = running?.models.find(({ name }) => name === model)?.context_length;
-        if (told !== undefined) return told;
+        const loaded = running?.models.find(({ name }) => name === model)?.context_length;
+        if (loaded !== undefined) return loaded;
         // Older versions only state what the model's file sets. Their default depends on the version and the machine.
         const show = await read(OllamaShow, `${root}/api/show`, { method: "POST", body: JSON.stringify({ model }) });
         return Tokens.safeParse(Number(/^num_ctx\s+(\d+)\s*$/m.exec(show?.parameters ?? "")?.[1])).data;

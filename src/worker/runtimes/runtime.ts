@@ -46,7 +46,7 @@ export interface Runtime {
 }
 
 /** Why a runtime failed: a stable code, and the `error` of a `job_failed` [WS9]. */
-export type RuntimeErrorCode =
+type RuntimeErrorCode =
   | "runtime_unreachable"
   | "runtime_error"
   | "model_missing"

@@ -61,7 +61,7 @@ async function runLlmJob(llm: Pick<Runtime, "generate"> | undefined, run: Run, {
 }
 
 /** The text of a `job_complete` frame, or why this output can never be delivered. */
-export type Sealed = { ok: true; frame: string } | { ok: false; error: "output_too_large" | "invalid_output"; message: string };
+type Sealed = { ok: true; frame: string } | { ok: false; error: "output_too_large" | "invalid_output"; message: string };
 
 /**
  * Hashes and signs an output and packs it into a frame [WS10, RC1, RC2]. Members are sorted as in RFC 8785, so that the sent bytes and the hashed bytes are

@@ -79,7 +79,7 @@ export type Profile = {
 };
 
 /** What a `register` frame carries besides the profile. */
-export type Registering = {
+type Registering = {
   publicKey: string;
   profile: Profile;
   signature?: string;

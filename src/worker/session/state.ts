@@ -52,7 +52,7 @@ export type RunningJob = {
 };
 
 /** An LLM job that was assigned while the runtime works for another coordinator. It is neither acknowledged nor started. */
-export type WaitingJob = { assign: Assign; due: number };
+type WaitingJob = { assign: Assign; due: number };
 
 /** A finished result that the coordinator has not acknowledged yet. */
 export type KeptResult = {
