@@ -69,14 +69,13 @@ export function sameHash(stated: string, expected: string): boolean {
  * const receipt = signReceipt(key, jobId, { sentiment: "positive", confidence: 1 }, new Date().toISOString());
  */
 export function signReceipt(key: KeyPair, jobId: string, output: unknown, completedAt: string): Receipt {
-  const fields = {
-    job_id: jobId,
-    provider_pubkey: key.publicKey,
-    output_hash: outputHash(output),
-    completed_at: completedAt,
-    payment_ref: null,
-  };
+  const fields = receiptFields(key.publicKey, jobId, output, completedAt);
   return { ...fields, signature: signText(receiptText(fields), key.secret) };
+}
+
+/** What a worker signs about an output: the five fields of a receipt, as {@link signReceipt} makes them. */
+export function receiptFields(publicKey: string, jobId: string, output: unknown, completedAt: string): ReceiptFields {
+  return { job_id: jobId, provider_pubkey: publicKey, output_hash: outputHash(output), completed_at: completedAt, payment_ref: null };
 }
 
 /** Result of {@link verifyReceipt}; the reasons are stable codes. */

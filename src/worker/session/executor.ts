@@ -3,7 +3,7 @@ import { readChat } from "../../protocol/chat.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isShallowJson, isWellFormedJson, utf8Length } from "../../protocol/text.ts";
 import { type KeyPair, signText } from "../../receipt/ed25519.ts";
-import { canonicalize, outputHash, receiptText } from "../../receipt/receipt.ts";
+import { canonicalize, receiptFields, receiptText } from "../../receipt/receipt.ts";
 import { type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 import type { Run } from "./state.ts";
 
@@ -75,13 +75,7 @@ export async function seal(signer: Signer, job: { jobId: string; attempt: number
   if (!isShallowJson(text, LIMITS.jsonDepth - 1)) return { ok: false, error: "invalid_output", message: "the output nests too deeply" };
   if (!isWellFormedJson(output)) return { ok: false, error: "invalid_output", message: "the output is not well-formed Unicode" };
   const sorted = canonicalize(JSON.parse(text));
-  const receipt = {
-    job_id: job.jobId,
-    provider_pubkey: signer.publicKey,
-    output_hash: outputHash(sorted),
-    completed_at: completedAt,
-    payment_ref: null,
-  };
+  const receipt = receiptFields(signer.publicKey, job.jobId, sorted, completedAt);
   const signature = await signer.sign(receiptText(receipt));
   const frame = {
     type: "job_complete",
