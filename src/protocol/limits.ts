@@ -1,6 +1,8 @@
 // Every size, count and rate of the service. Each step of a job's way keeps them, the docs print them, tests read them. Source: LM1–LM3, TR3 (docs/rules.md).
 
+/** Bytes of a kibibyte. */
 export const KiB = 1024;
+/** Bytes of a mebibyte. */
 export const MiB = 1024 * KiB;
 
 /** Sizes and counts. They are always enforced [LM1]. Bytes are UTF-8 bytes. */

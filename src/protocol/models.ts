@@ -1,13 +1,13 @@
 // The models that connected workers offer: how `register` names them, and what `GET /v1/models` lists [JB10].
 import * as z from "zod";
 import { LIMITS } from "./limits.ts";
+import { MODEL_NAME, MODEL_NAME_RULE } from "./text.ts";
 
 /** The wish for any model. */
 const ANY_MODEL = "auto";
 
-const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
-
-export const ModelName = z.string().regex(MODEL_NAME, `must be 1 to ${LIMITS.modelNameChars} of A-Z a-z 0-9 . _ : / @ + -`);
+/** A model name, as a client may ask for it [JB10]. */
+export const ModelName = z.string().regex(MODEL_NAME, MODEL_NAME_RULE);
 
 /** The model that a payload asks for, in lower case as names are compared; undefined if any may answer. */
 export function wantedModel(model: string | null | undefined): string | undefined {

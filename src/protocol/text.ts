@@ -101,6 +101,11 @@ export async function readBytes(body: ByteStream | null, limit: number, dropped:
 /** The form of a pairing code: 24 random bits in upper-case hex [SPEC]. */
 export const PAIRING_CODE = /^[0-9A-F]{6}$/;
 
+/** The form of a model name [JB10]. */
+export const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
+/** That form in words, for a message. */
+export const MODEL_NAME_RULE = `must be 1 to ${LIMITS.modelNameChars} of A-Z a-z 0-9 . _ : / @ + -`;
+
 /** True for the two statuses that a job never leaves. It stands here and not beside the schema, because the SDK has no zod. */
 export function isTerminal(status: string): status is "completed" | "failed" {
   return status === "completed" || status === "failed";

@@ -1,9 +1,14 @@
 // Every time of the service. Each step of a job's way keeps them, the docs print them, tests read them. Source: JB4, LM3, PY7, PY8, WS (docs/rules.md).
 
+/** Milliseconds of a second. */
 export const SECOND = 1_000;
+/** Milliseconds of a minute. */
 export const MINUTE = 60 * SECOND;
+/** Milliseconds of an hour. */
 export const HOUR = 60 * MINUTE;
+/** Milliseconds of a day. */
 export const DAY = 24 * HOUR;
+
 /** The longest `wait` in seconds. A larger value counts as this one [API6]. */
 export const MAX_WAIT_SECONDS = 25;
 

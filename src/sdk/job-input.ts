@@ -2,7 +2,7 @@
 // commit.
 import type { JobType, TaskType } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, isWellFormedJson, utf8Length } from "../protocol/text.ts";
+import { isJsonObject, isWellFormedJson, MODEL_NAME, MODEL_NAME_RULE, utf8Length } from "../protocol/text.ts";
 import { checkChoice, checkInteger, checkNumber, wrong } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 
@@ -42,6 +42,7 @@ export type TaskJob = {
  */
 export type JobInput = LlmJob | TaskJob;
 
+// Not the schemas of the protocol: the SDK has no zod.
 const JOB_TYPES: readonly JobType[] = ["LLM_INFER", "TASK"];
 const TASK_TYPES: readonly TaskType[] = ["summarize", "classify", "extract_json"];
 
@@ -179,14 +180,12 @@ const CHECKS: Record<keyof AnswerMembers, (option: string, value: unknown) => un
   },
 };
 
-const MODEL_NAME = new RegExp(`^[A-Za-z0-9._:/@+-]{1,${LIMITS.modelNameChars}}$`);
-
 /** Checks the name of a model [JB10]. The error names it `option`. */
 export function checkModel(option: string, model: unknown): string | undefined {
   if (model === undefined) return undefined;
   if (typeof model !== "string") throw wrong(option, "must be a string", model);
   if (MODEL_NAME.test(model)) return model;
-  throw new InvalidOptionError(option, `must be 1 to ${LIMITS.modelNameChars} of A-Z a-z 0-9 . _ : / @ + -`);
+  throw new InvalidOptionError(option, MODEL_NAME_RULE);
 }
 
 /** True for a name that a model may have. */

@@ -4,7 +4,7 @@ import { type Extraction, extractJsonTask, restoredExtraction } from "./extract-
 import { summarize, type Summary } from "./summarize.ts";
 import { replaceNewCharacters } from "./unicode.ts";
 
-/** The task types of a TASK job. Source: the specification, "Task output shapes". */
+/** The task types of a TASK job. Source: the specification, "Task output shapes". Not from the protocol, because this folder knows nothing of the wire. */
 export type TaskType = "summarize" | "classify" | "extract_json";
 
 /** The output of a task, as plain JSON data. */
