@@ -1,7 +1,7 @@
 // The engine of the worker page, in its own thread: opens storage and key, runs the BrowserWorker, and talks to the page by messages.
 import { ENGINE, type TaskAnswer } from "../../tasks/index.ts";
 import type { KeptResult } from "../session/state.ts";
-import { type TaskThread, ThreadedTasks, type ThreadHooks } from "../session/threaded-tasks.ts";
+import { type TaskThread, ThreadedTasks, type ThreadHooks } from "../session/executor.ts";
 import { BrowserWorker, IndexedShelf, watchSleep } from "./browser-worker.ts";
 import { History } from "./history.ts";
 import { type Identity, isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { taskThread } from "../../../src/worker/node/desktop-worker.ts";
-import { ThreadedTasks } from "../../../src/worker/session/threaded-tasks.ts";
+import { ThreadedTasks } from "../../../src/worker/session/executor.ts";
 import { runTask } from "../../../src/tasks/index.ts";
 
 function tasks(): ThreadedTasks {
