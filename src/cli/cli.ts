@@ -1,9 +1,8 @@
 // The command line `compute-router`: finds the command, prints help, and turns errors into one line and an exit code.
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
-import { ownCommand } from "../worker/node/command-name.ts";
+import { ownCommand, packageVersion } from "../worker/node/program.ts";
 import { CliError, EXIT, EXIT_HELP, print, printError } from "./command.ts";
-import { packageVersion } from "./version.ts";
 
 /** `job cancel` in one word. */
 const JOB_CANCEL = "job-cancel";

@@ -1,7 +1,7 @@
 // What all commands share: a definition that refuses unknown options and words, the error with which a command ends, the exit codes, and what a
 // command prints.
 import { type ArgsDef, type CommandContext, type CommandDef, defineCommand } from "citty";
-import { ownCommand } from "../worker/node/command-name.ts";
+import { ownCommand } from "../worker/node/program.ts";
 import { printable } from "../protocol/text.ts";
 
 type Definition<T extends ArgsDef> = {

@@ -8,7 +8,7 @@ import { TIMING } from "../protocol/times.ts";
 import { type KeyPair, keyPair, shortKey } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";
 import { codeOf } from "../worker/node/atomic-files.ts";
-import { ownCommand } from "../worker/node/command-name.ts";
+import { hasWebSocket, needsNewerNode, NO_WEBSOCKET, ownCommand } from "../worker/node/program.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
@@ -18,7 +18,6 @@ import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
-import { hasWebSocket, needsNewerNode, NO_WEBSOCKET } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */

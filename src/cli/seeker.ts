@@ -29,14 +29,13 @@ import {
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
 import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
-import { ownCommand, shellWord } from "../worker/node/command-name.ts";
+import { needsNewerNode, ownCommand, shellWord } from "../worker/node/program.ts";
 import { reasonOf } from "../worker/node/connect-reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";
-import { PAYER_ARGS, payerOptions } from "./payer.ts";
-import { lostText } from "./refusal.ts";
-import { needsNewerNode } from "./version.ts";
+import { PAYER_ARGS, payerOptions } from "./paying.ts";
+import { lostText } from "./paying.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";

@@ -17,7 +17,7 @@ import { shortKey } from "../receipt/ed25519.ts";
 import { untrusted } from "../protocol/text.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, withPrompt } from "./input.ts";
-import { sameKeyText } from "./refusal.ts";
+import { sameKeyText } from "./paying.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 
 const SECOND_MS = 1_000;

@@ -2,7 +2,7 @@
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
 import { codeOf } from "../worker/node/atomic-files.ts";
-import { ownCommand, shellWord } from "../worker/node/command-name.ts";
+import { hasWebSocket, NO_WEBSOCKET, ownCommand, packageVersion, shellWord } from "../worker/node/program.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
@@ -13,7 +13,6 @@ import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.t
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
-import { hasWebSocket, NO_WEBSOCKET, packageVersion } from "./version.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */

@@ -4,7 +4,7 @@ import { JobType, TaskType } from "../../protocol/job.ts";
 import { inWords, untrusted } from "../../protocol/text.ts";
 import { type Job, type Receipt, verifyReceipt } from "../../sdk/index.ts";
 import { isUuid } from "../../sdk/shapes.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { ownCommand } from "../../worker/node/program.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";

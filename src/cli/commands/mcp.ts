@@ -1,6 +1,6 @@
 // `compute-router mcp`: a server of the Model Context Protocol, so that agents can use a coordinator. It speaks over stdio, or over HTTP on this machine.
 import { readMaxAmount } from "../../sdk/payment.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { ownCommand } from "../../worker/node/program.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printError } from "../command.ts";
 import { Budget } from "../mcp/budget.ts";

@@ -7,7 +7,7 @@ import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, shortKey, signText } from "../../receipt/ed25519.ts";
 import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { ownCommand } from "../../worker/node/program.ts";
 import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";

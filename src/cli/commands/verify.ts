@@ -3,7 +3,7 @@ import { createParser } from "eventsource-parser";
 import { Receipt } from "../../protocol/job.ts";
 import { isJsonObject, parseJson, untrusted } from "../../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
-import { ownCommand } from "../../worker/node/command-name.ts";
+import { ownCommand } from "../../worker/node/program.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { nameOf, readJsonFile } from "../input.ts";
 

@@ -7,7 +7,7 @@ import { defineCommand } from "citty";
 import { toHex } from "../../receipt/bytes.ts";
 import { fingerprintOf, type KeyPair, shortKey } from "../../receipt/ed25519.ts";
 import { codeOf, placeOnce } from "../../worker/node/atomic-files.ts";
-import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
+import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program.ts";
 import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile, type Rotation } from "../../worker/node/key-file.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
@@ -19,7 +19,6 @@ import { CliError, command, EXIT, print, printJson, printUntrusted } from "../co
 import { checkCoordinator, checkLines } from "../doctor.ts";
 import { isInteractive, type Prompt, withPrompt } from "../input.ts";
 import { coordinatorUrls } from "../seeker.ts";
-import { needsNewerNode } from "../version.ts";
 import { configOfWish, KEY_ARGS, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
 import { claimPairing, readPairingCode } from "./pair.ts";
 

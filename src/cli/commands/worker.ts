@@ -1,7 +1,7 @@
 // `compute-router worker start|pair|doctor|status` and the group of all `worker` commands.
 import { defineCommand } from "citty";
 import { fingerprintOf, shortKey } from "../../receipt/ed25519.ts";
-import { ownCommand, shellWord } from "../../worker/node/command-name.ts";
+import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
 import { untrusted } from "../../protocol/text.ts";
@@ -9,7 +9,6 @@ import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
-import { needsNewerNode } from "../version.ts";
 import { KEY_ARGS, WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, type WorkerPlan, workerPlan } from "../worker-plan.ts";
 import { claimPairing, pairedText } from "./pair.ts";
 import { workerInit, workerKey } from "./worker-setup.ts";

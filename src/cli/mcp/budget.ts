@@ -2,7 +2,7 @@
 import { mayBeAccepted } from "../../sdk/commit.ts";
 import { ComputeRouterError, JobFailedError, type PaymentHook, ProtocolError } from "../../sdk/index.ts";
 import { highestAmount, inDollars } from "../../sdk/payment.ts";
-import { isRefusal } from "../refusal.ts";
+import { isRefusal } from "../paying.ts";
 
 /** A payment that the limit does not allow. Nothing was signed or paid. */
 export class SpendLimitError extends Error {

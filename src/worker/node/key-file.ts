@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
 import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
 import { codeOf, makeFolder, placeOnce } from "./atomic-files.ts";
-import { ownCommand } from "./command-name.ts";
+import { ownCommand } from "./program.ts";
 
 /** Result of reading a key file. `message` tells what to do about an unusable file. */
 export type KeyFileResult =

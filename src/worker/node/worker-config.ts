@@ -6,7 +6,7 @@ import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { parseJson } from "../../protocol/text.ts";
 import { codeOf, makeFolder, replaceFile } from "./atomic-files.ts";
-import { ownCommand } from "./command-name.ts";
+import { ownCommand } from "./program.ts";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 

@@ -2,7 +2,7 @@
 import { untrusted } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { clockSentence, offText } from "../session/index.ts";
-import { ownCommand } from "./command-name.ts";
+import { ownCommand } from "./program.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { JobFailedError } from "../../../src/sdk/index.ts";
-import { programName, shellWord } from "../../../src/worker/node/command-name.ts";
+import { programName, shellWord } from "../../../src/worker/node/program.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";

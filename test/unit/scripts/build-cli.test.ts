@@ -8,7 +8,7 @@ it("the program is built again when a source has changed, without what is left o
   const { folder, remove } = copySources("cli");
   onTestFinished(remove);
   const target = join(folder, "dist", "cli");
-  const source = join(folder, "src", "cli", "version.ts");
+  const source = join(folder, "src", "worker", "node", "program.ts");
   const build = () => {
     execFileSync(process.execPath, ["scripts/build-cli.ts"], { cwd: folder });
     return readdirSync(target).map((name) => `${name} ${statSync(join(target, name)).ctimeMs}`);

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
-import { payerOptions } from "../../../src/cli/payer.ts";
+import { payerOptions } from "../../../src/cli/paying.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
 

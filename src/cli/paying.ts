@@ -1,8 +1,24 @@
-// The payment hook of `--payer`: a module of the user, which has the wallet. This program has none and reads no keys.
+// Paying: the hook of `--payer`, a module of the user, which has the wallet (this program has none and reads no keys), and what a commit that failed may have
+// cost.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type ClientOptions, ComputeRouterError, InvalidOptionError, type PaymentHook, PaymentLimitError, ProtocolError } from "../sdk/index.ts";
+import { mayBeAccepted } from "../sdk/commit.ts";
+import {
+  BadRequestError,
+  type ClientOptions,
+  ComputeRouterError,
+  ConflictError,
+  InvalidOptionError,
+  NotFoundError,
+  NoTrustedWorkerError,
+  type PaymentHook,
+  PaymentLimitError,
+  PaymentRequiredError,
+  ProtocolError,
+  RateLimitedError,
+} from "../sdk/index.ts";
 import { readMaxPrice } from "../sdk/payment.ts";
+import { shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT } from "./command.ts";
 
 /** The options of every command that may pay. */
@@ -67,4 +83,24 @@ function knownError(error: unknown): ComputeRouterError | null {
   if (code === "payment_limit" && "price" in error && "maxPrice" in error)
     return new PaymentLimitError(String(error.price), Number(error.maxPrice), { status: 402, reason, cause });
   return new ProtocolError(message, { status: 402, reason, cause });
+}
+
+/** True if the coordinator refused the commit, which it never charges [PY5]. If the answer to an earlier try was lost, that try may have been accepted. */
+export function isRefusal(error: unknown): boolean {
+  const kinds = [BadRequestError, ConflictError, NotFoundError, NoTrustedWorkerError, PaymentRequiredError, RateLimitedError];
+  return !mayBeAccepted(error) && kinds.some((kind) => error instanceof kind);
+}
+
+/** What to do after a commit that may have been accepted, as the end of a message; empty after any other. */
+export function lostText(error: ComputeRouterError, isPaying: boolean): string {
+  const { idempotencyKey } = error;
+  // A payment over a limit was not signed.
+  const isUnpaid = isRefusal(error) || (error instanceof PaymentLimitError && !mayBeAccepted(error));
+  return idempotencyKey === null || isUnpaid ? "" : `; ${sameKeyText(idempotencyKey, isPaying)}`;
+}
+
+/** How to get the job of a commit whose answer is missing: its key makes the next commit the same job [API5]. */
+export function sameKeyText(key: string, isPaying: boolean): string {
+  const [what, how] = isPaying ? ["the job and the payment", "it without paying twice"] : ["the job", "that job and no second one"];
+  return `the coordinator may have ${what}; to get ${how}, run the same command with --idempotency-key ${shellWord(key)}`;
 }

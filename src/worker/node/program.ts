@@ -1,6 +1,7 @@
-// Decides how hints name this program, so that the reader can run the hint in the current folder as it is printed.
-import { existsSync, realpathSync } from "node:fs";
+// This program: how hints name it, so that the reader can run the hint in the current folder as it is printed, its version, and the Node that it runs on.
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { delimiter, dirname, join, relative, sep } from "node:path";
+import * as z from "zod";
 import { packageRoot } from "../runtimes/embedded-install.ts";
 
 /** The facts that decide the name. */
@@ -67,3 +68,21 @@ function real(file: string): string {
     return file;
   }
 }
+
+/** The version of this package. */
+export function packageVersion(): string {
+  return z.object({ version: z.string() }).parse(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"))).version;
+}
+
+/** True if this Node has a WebSocket (Node 22 and later). Only a worker needs it. */
+export function hasWebSocket(): boolean {
+  return typeof globalThis.WebSocket === "function";
+}
+
+/** An addition to a hint at `worker start`, for a Node that cannot run it; empty for all others. */
+export function needsNewerNode(): string {
+  return hasWebSocket() ? "" : `, with Node 22 or newer (this is ${process.versions.node})`;
+}
+
+/** Advice for a Node without a WebSocket. */
+export const NO_WEBSOCKET = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${process.versions.node}. Get one at https://nodejs.org`;
