@@ -28,26 +28,27 @@ export class Outbox {
   readonly #behind = new Map<string, Waiting>();
   #bytes = 0;
   /** How many of the jobs have ended. */
-  #ended = 0;
+  #endedCount = 0;
   /** The bytes of the rows in memory. */
-  #kept = 0;
+  #keptBytes = 0;
   readonly #measured: (d1Bytes: number) => void;
   readonly #reportedAt = { jobs: 0, payments: 0 };
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
   /** The rows of jobs in the last copy. */
-  #copied = 0;
+  #copiedRows = 0;
   /** Jobs and payments have separate pauses, so that neither delays the other or hides its failures. */
-  readonly #jobs = new Backoff();
-  readonly #payments = new Backoff();
+  readonly #jobsPause = new Backoff();
+  readonly #paymentsPause = new Backoff();
 
   /** `measured` is told the size of D1 whenever D1 says it. */
-  constructor(journal: Journal, ledger: LedgerStore, db: () => D1Database, measured: (d1Bytes: number) => void) {
+  constructor(parts: { journal: Journal; ledger: LedgerStore; db: () => D1Database; measured: (d1Bytes: number) => void }) {
+    const { journal, ledger } = parts;
     this.#journal = journal;
     this.#ledger = ledger;
-    this.#db = db;
-    this.#measured = measured;
+    this.#db = parts.db;
+    this.#measured = parts.measured;
     this.#paymentsSince = ledger.uncopied(1)[0]?.updatedAt ?? null;
     for (const { id, bytes, endedAt } of journal.unsynced()) this.#wait(id, bytes, endedAt ?? Date.now(), endedAt !== null);
   }
@@ -67,16 +68,16 @@ export class Outbox {
     const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now(), false);
     if (ended !== null && !waiting.ended) {
       waiting.ended = true;
-      this.#ended++;
+      this.#endedCount++;
     }
     this.#forgetRow(waiting);
     this.#bytes += bytes - waiting.bytes;
     waiting.bytes = bytes;
     waiting.changed = true;
-    const kept = this.#kept + bytes + LIMITS.jobRowBytes;
+    const kept = this.#keptBytes + bytes + LIMITS.jobRowBytes;
     if (ended === null || kept > TUNING.outboxKept) return;
     waiting.row = ended;
-    this.#kept = kept;
+    this.#keptBytes = kept;
   }
 
   /** Notes that a row of the ledger has changed. */
@@ -104,8 +105,8 @@ export class Outbox {
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
-    const isUrgent = this.#ended > 0;
-    const at = Math.max(now + (isUrgent ? lingerAfter(this.#copied) : TUNING.outboxLiveLinger), this.#restsUntil(now));
+    const isUrgent = this.#endedCount > 0;
+    const at = Math.max(now + (isUrgent ? lingerAfter(this.#copiedRows) : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
@@ -129,7 +130,7 @@ export class Outbox {
 
   /** When the next write to D1 may start. */
   #restsUntil(now: number): number {
-    return Math.min(this.#behind.size > 0 ? this.#jobs.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#payments.until(now));
+    return Math.min(this.#behind.size > 0 ? this.#jobsPause.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#paymentsPause.until(now));
   }
 
   async #run(live: boolean): Promise<void> {
@@ -138,7 +139,7 @@ export class Outbox {
   }
 
   async #copyPayments(live: boolean): Promise<void> {
-    while (this.#paymentsSince !== null && Date.now() >= this.#payments.until(Date.now())) {
+    while (this.#paymentsSince !== null && Date.now() >= this.#paymentsPause.until(Date.now())) {
       const since = this.#paymentsSince;
       try {
         if (live) this.#paymentsSince = null;
@@ -147,21 +148,21 @@ export class Outbox {
         const db = this.#db();
         await writeD1(db, () => copyStatement(db, rows).run());
         this.#ledger.copied(rows);
-        this.#payments.succeeded();
+        this.#paymentsPause.succeeded();
         if (rows.length === TUNING.copiedPayments) this.#paymentsSince = since;
         else if (!live) return;
       } catch (error) {
         this.#paymentsSince = since;
-        this.#payments.failed(Date.now());
+        this.#paymentsPause.failed(Date.now());
         this.#report("payments", since, errorFacts(error));
       }
     }
   }
 
   async #copyJobs(live: boolean): Promise<void> {
-    this.#copied = 0;
+    this.#copiedRows = 0;
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobs.until(Date.now());) {
+    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch(live);
@@ -172,7 +173,7 @@ export class Outbox {
         const written = await writeD1(db, () => db.batch(statements));
         for (const { meta } of written) this.#measured(meta.size_after);
         this.#succeeded(batch);
-        this.#copied += batch.length;
+        this.#copiedRows += batch.length;
         this.#reportJobs({});
       } catch (error) {
         this.#failed(batch, error);
@@ -213,7 +214,7 @@ export class Outbox {
   }
 
   #succeeded(batch: readonly JournalRow[]): void {
-    this.#jobs.succeeded();
+    this.#jobsPause.succeeded();
     this.#most = Math.min(TUNING.batchRows, this.#most * 2);
     this.#journal.synced(batch);
     for (const { id } of batch) {
@@ -231,20 +232,20 @@ export class Outbox {
     const alone = batch.length === 1 && only !== undefined ? this.#behind.get(only.id) : undefined;
     if (alone !== undefined) alone.failures++;
     else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
-    this.#jobs.failed(Date.now());
+    this.#jobsPause.failed(Date.now());
     this.#reportJobs(errorFacts(error));
   }
 
   #wait(id: string, bytes: number, since: number, ended: boolean): Waiting {
     const waiting = { failures: 0, bytes, since, row: null, changed: true, ended };
     this.#behind.set(id, waiting);
-    if (ended) this.#ended++;
+    if (ended) this.#endedCount++;
     this.#bytes += bytes;
     return waiting;
   }
 
   #forgetRow(waiting: Waiting): void {
-    if (waiting.row !== null) this.#kept -= waiting.bytes + LIMITS.jobRowBytes;
+    if (waiting.row !== null) this.#keptBytes -= waiting.bytes + LIMITS.jobRowBytes;
     waiting.row = null;
   }
 
@@ -252,7 +253,7 @@ export class Outbox {
     const waiting = this.#behind.get(id);
     if (waiting === undefined) return;
     this.#forgetRow(waiting);
-    if (waiting.ended) this.#ended--;
+    if (waiting.ended) this.#endedCount--;
     this.#bytes -= waiting.bytes;
     this.#behind.delete(id);
   }

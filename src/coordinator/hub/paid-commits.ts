@@ -7,32 +7,18 @@ import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
-import type { CancelTokens } from "./cancel-tokens.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import { factsOf, originOf } from "./free-commits.ts";
-import type { Journal } from "./journal.ts";
+import { type CommitParts, factsOf, originOf } from "./commits.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { RepeatedCommits } from "./repeated-commits.ts";
-import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, StorageRefusal, SubmitAnswer } from "./rpc.ts";
-import type { Origin } from "./storage-room.ts";
+import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, SubmitAnswer } from "./rpc.ts";
 import type { Deadlines } from "./timers.ts";
 
-type Parts = {
-  journal: Journal;
+type Parts = CommitParts & {
   ledger: LedgerStore;
-  dispatcher: Dispatcher;
-  clock: () => number;
-  idempotencySince: () => number;
-  cancelTokens: CancelTokens;
-  repeated: RepeatedCommits;
-  /** The names of the models that are online. */
-  models: () => string[];
-  job: (id: string, wait: number, client?: string) => Promise<string | null>;
   /** JSON text of the SettleResponse of a job's payment; null if no money has moved for it. */
   settlementOf: (jobId: string) => string | null;
-  /** Why a new commit of this origin is refused before money is looked at; null if it is not. */
-  refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
+  /** Reads the newest block of the chain, if that is due. */
+  learnBlock: () => void;
   deadlines: Deadlines;
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
@@ -61,7 +47,14 @@ export class PaidCommits {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    const { dispatcher, deadlines, clock, refusal } = this.#parts;
+    const { dispatcher, deadlines, clock, refusal, earlier, learnBlock } = this.#parts;
+    try {
+      if (await earlier.refusedBefore(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
+    } catch {
+      // D1 does not answer, so the outcome of the first delivery is not known.
+      return { state: "refused", reason: "overloaded" };
+    }
+    learnBlock();
     for (;;) {
       const idempotent = await this.#enter(input, [...idempotencyNames(input), `payment ${payment.key}`]);
       if (idempotent !== null) return idempotent;

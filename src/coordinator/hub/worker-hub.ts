@@ -10,8 +10,8 @@ import { shareOwner } from "../rates.ts";
 import { partOf } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
-import { CancelTokens } from "./cancel-tokens.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";
+import { CancelTokens, type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
@@ -23,12 +23,11 @@ import { PairingClaims } from "./pairing-claims.ts";
 import { PaymentOrders } from "./payment-orders.ts";
 import { ReadPause } from "./read-pause.ts";
 import { Registration } from "./registration.ts";
-import { RepeatedCommits } from "./repeated-commits.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
 import type { Settler } from "./settler.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
-import { type Origin, StorageRoom } from "./storage-room.ts";
+import { StorageRoom } from "./storage-room.ts";
 import { StoredModels } from "./stored-models.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
@@ -67,7 +66,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #pause: ReadPause;
   readonly #tiers: Tiers;
   readonly #clock = new HubClock(() => this.#startAgain());
-  readonly #ownerOf: (client: string) => string | null;
+  readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
   #booted = false;
   #alarmAt: number | null = null;
 
@@ -80,16 +79,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#cancelTokens = new CancelTokens(ctx.storage.sql);
     this.#pairingClaims = new PairingClaims(ctx.storage.sql, this.#settings.rates);
-    const ownerOf = (client: string) => shareOwner(client, this.#settings.rateLimits);
-    this.#ownerOf = ownerOf;
+    const ownerOf = this.#ownerOf;
     this.#sockets = new Sockets(ctx, ownerOf);
     this.#room = new StorageRoom(ctx.storage.sql, this.#settings);
-    this.#outbox = new Outbox(
-      this.#journal,
-      this.#ledger,
-      () => this.db,
-      (bytes) => this.#room.measuredD1(bytes),
-    );
     const clock = () => this.#clock.now();
     const chain = chainSource(this.#settings);
     const stake = stakeSource(this.#settings.stake, () => this.db);
@@ -115,42 +107,59 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
-    this.#tiers = new Tiers({ source: stake, sockets: this.#sockets, dispatcher: this.#dispatcher, clock, random: () => Math.random() });
-    this.#gate = new SocketGate({ settings: this.#settings, sockets: this.#sockets, dispatcher: this.#dispatcher, clock });
+    // What many parts of the hub need.
+    const hub = {
+      settings: this.#settings,
+      journal: this.#journal,
+      ledger: this.#ledger,
+      sockets: this.#sockets,
+      dispatcher: this.#dispatcher,
+      deadlines: this.#deadlines,
+      clock,
+      db: () => this.db,
+      idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
+    };
+    this.#outbox = new Outbox({ ...hub, measured: (bytes) => this.#room.measuredD1(bytes) });
+    this.#tiers = new Tiers({ ...hub, source: stake, random: () => Math.random() });
+    this.#gate = new SocketGate(hub);
     this.#pause = new ReadPause(ctx, clock);
+    const commits: CommitParts = {
+      ...hub,
+      cancelTokens: this.#cancelTokens,
+      repeated: this.#repeated,
+      earlier: new EarlierCommits({ ...hub, recent: this.#recent }),
+      models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
+      refusal: (origin) => (this.#outbox.isFull ? { reason: "queue_full" } : this.#room.refusal(origin, this.#clock.now())),
+      job: (id, wait, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
+    };
     // The types of a Worker's own exports come from a generated file, and this Worker has none.
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
-    const commits = {
-      ...{ journal: this.#journal, dispatcher: this.#dispatcher, clock },
-      ...{ cancelTokens: this.#cancelTokens, repeated: this.#repeated },
-      models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
-      idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
-      job: (id: string, wait: number, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
-      refusal: (origin: Origin) => (this.#outbox.isFull ? ({ reason: "queue_full" } as const) : this.#room.refusal(origin, this.#clock.now())),
-    };
-    this.#freeCommits = new FreeCommits({ ...commits, recent: this.#recent, db: () => this.db });
+    this.#freeCommits = new FreeCommits(commits);
     this.#paidCommits = new PaidCommits({
+      ...hub,
       ...commits,
-      ledger: this.#ledger,
-      deadlines: this.#deadlines,
       settlementOf: (jobId) => this.#settlementOf(jobId),
+      learnBlock: () => this.#chain.learnBlock(),
       settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
-    const money = { dispatcher: this.#dispatcher, ledger: this.#ledger, clock };
-    this.#orders = new PaymentOrders({ ...money, db: () => this.db });
-    this.#chain = new ChainReads({ ...money, source: chain });
-    this.#streams = new EventStreams({ dispatcher: this.#dispatcher, journal: this.#journal, deadlines: this.#deadlines, clock, ownerOf });
-    const worker = { settings: this.#settings, journal: this.#journal, sockets: this.#sockets, dispatcher: this.#dispatcher, clock };
-    const registration = new Registration({ ...worker, keys: this.#keys, tiers: this.#tiers });
-    this.#frames = new WorkerFrames({ ...worker, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams, db: () => this.db });
+    this.#orders = new PaymentOrders(hub);
+    this.#chain = new ChainReads({ ...hub, source: chain });
+    this.#streams = new EventStreams({ ...hub, ownerOf });
+    const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
+    this.#frames = new WorkerFrames({ ...hub, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
+    this.#boot();
+  }
+
+  /** Loads what is stored and goes on with what was under way. */
+  #boot(): void {
     this.#dispatcher.load();
     this.#dispatcher.flush();
     this.#chain.load();
     this.#outbox.drainSoon();
     if (this.#ledger.hasUnresolved()) void this.#orders.carryOut();
     // The alarm that woke this object must not be replaced before it has run. One that is long overdue may never run.
-    void ctx.blockConcurrencyWhile(async () => {
-      const alarm = await ctx.storage.getAlarm();
+    void this.ctx.blockConcurrencyWhile(async () => {
+      const alarm = await this.ctx.storage.getAlarm();
       this.#alarmAt = alarm !== null && alarm > this.#clock.now() - TUNING.alarmLost ? alarm : null;
       this.#booted = true;
       this.#arm();
@@ -168,13 +177,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
-    try {
-      if (await this.#freeCommits.wasRefused(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };
-    } catch {
-      // D1 does not answer, so the outcome of the first delivery is not known.
-      return { state: "refused", reason: "overloaded" };
-    }
-    this.#chain.learnBlock();
     return this.#paidCommits.reserve(input, payment);
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
-import { CancelTokens } from "../../../src/coordinator/hub/cancel-tokens.ts";
+import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";

@@ -1,0 +1,145 @@
+// What free and paid commits share: commits that came before, the other requests of a job, cancel tokens. On a job's way: commit.
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { type Result, utf8Length } from "../../protocol/text.ts";
+import type { DispatchState, JobFacts, LiveJob } from "../dispatch/index.ts";
+import { wideNetworkOf } from "../rates.ts";
+import { findResult, wasRefused } from "../store/jobs.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { RecentJobs } from "./job-answers.ts";
+import type { Journal } from "./journal.ts";
+import type { CommitInput, StorageRefusal } from "./rpc.ts";
+import type { Origin } from "./storage-room.ts";
+
+/** What every commit needs of the hub. */
+export type CommitParts = {
+  journal: Journal;
+  dispatcher: Dispatcher;
+  clock: () => number;
+  idempotencySince: () => number;
+  cancelTokens: CancelTokens;
+  repeated: RepeatedCommits;
+  earlier: EarlierCommits;
+  /** The names of the models that are online. */
+  models: () => string[];
+  /** Why a new commit of this origin is refused before it, or its money, is looked at; null if it is not. */
+  refusal: (origin: Origin) => { reason: "queue_full" } | StorageRefusal | null;
+  job: (id: string, wait: number, client?: string) => Promise<string | null>;
+};
+
+/** Who a commit comes from. `payer` is left out while it is free or not verified. */
+export function originOf({ client = "" }: CommitInput, payer = ""): Origin {
+  return { client, payer };
+}
+
+/** The facts of a commit that dispatch needs. */
+export function factsOf(input: CommitInput, createdAt: number): JobFacts {
+  const { id, jobType, taskType, model, isChat, policy, privacyClass, userId, trustedKeys, payload, client = "" } = input;
+  const kind = { jobType, ...(taskType !== undefined && { taskType }), ...(model !== undefined && { model }), ...(isChat === true && { isChat }) };
+  const facts = { id, ...kind, policy, privacyClass, userId, trustedKeys };
+  return { ...facts, payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
+}
+
+/** What is known of a commit that came before: the id of its job, or why it is refused. */
+type Known = Result<string, "no_trusted_worker" | "idempotency_key_reused">;
+
+/** Finds the jobs of commits that came before. A commit whose answer was lost comes again [API5]. */
+export class EarlierCommits {
+  readonly #parts: Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database };
+
+  constructor(parts: Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database }) {
+    this.#parts = parts;
+  }
+
+  /** The job of this commit in the hub, if it came before. */
+  known({ id, userId, idempotency, again }: CommitInput): Known | null {
+    const { dispatcher, journal, recent, idempotencySince } = this.#parts;
+    if (idempotency !== null) {
+      const { key, fingerprint } = idempotency;
+      const stored = dispatcher.pendingIdempotent(userId, key) ?? journal.idempotent(userId, key, idempotencySince());
+      if (stored !== null) return stored.fingerprint === fingerprint ? { ok: true, value: stored.jobId } : { ok: false, reason: "idempotency_key_reused" };
+    }
+    if (dispatcher.state.jobs.has(id)) return { ok: true, value: id };
+    const ended = recent.get(id);
+    // The router has just made the id of a first delivery, so no row can have it. An earlier router does not say which delivery it is.
+    const row = again === false ? null : journal.result(id);
+    if (row === null && ended === undefined) return null;
+    return knownJob(id, row === null ? ended?.refused === true : wasRefused(row));
+  }
+
+  /** The same, of the rows in D1: the job may have ended and left the hub. @throws {StoreUnavailable} */
+  async recorded(id: string): Promise<Known | null> {
+    const row = await findResult(this.#parts.db(), id);
+    if (row === null) return null;
+    return knownJob(id, wasRefused(row));
+  }
+
+  /** True if this same commit was refused before, because no trusted worker was connected [JB8]. @throws {StoreUnavailable} */
+  async refusedBefore(input: CommitInput): Promise<boolean> {
+    if (input.again !== true) return false;
+    const known = this.known({ ...input, idempotency: null }) ?? (await this.recorded(input.id));
+    return known?.ok === false && known.reason === "no_trusted_worker";
+  }
+}
+
+function knownJob(id: string, isRefused: boolean): Known {
+  return isRefused ? { ok: false, reason: "no_trusted_worker" } : { ok: true, value: id };
+}
+
+/**
+ * Counts the further requests of a job: those that came with its idempotency key or its payment and got the same 201 [API5]. If one of its requests breaks off,
+ * the others still wait for its answer [API9]. Kept in memory, for as long as the job lives.
+ */
+export class RepeatedCommits {
+  readonly #state: () => DispatchState;
+  readonly #others = new WeakMap<LiveJob, number>();
+
+  constructor(state: () => DispatchState) {
+    this.#state = state;
+  }
+
+  /** Notes one more request. */
+  add(jobId: string): void {
+    const job = this.#state().jobs.get(jobId);
+    if (job !== undefined) this.#others.set(job, (this.#others.get(job) ?? 0) + 1);
+  }
+
+  /** Notes that a request has left. True if another one is still there. */
+  leave(jobId: string): boolean {
+    const job = this.#state().jobs.get(jobId);
+    const others = job === undefined ? 0 : (this.#others.get(job) ?? 0);
+    if (job === undefined || others === 0) return false;
+    this.#others.set(job, others - 1);
+    return true;
+  }
+}
+
+/** Bytes of a cancel token. */
+const TOKEN_BYTES = 16;
+
+/**
+ * Makes and checks the tokens that allow a seeker to cancel its job [JB13]. A token is the first 16 bytes, in hex, of HMAC-SHA256 over the job id under a
+ * random key that the hub makes once, so nothing is stored per job.
+ */
+export class CancelTokens {
+  readonly #key: Uint8Array;
+
+  constructor(sql: SqlStorage) {
+    sql.exec("CREATE TABLE IF NOT EXISTS cancel_key (key BLOB NOT NULL)");
+    const stored = sql.exec<{ key: SqlStorageValue }>("SELECT key FROM cancel_key").toArray()[0]?.key;
+    this.#key = stored instanceof ArrayBuffer ? new Uint8Array(stored) : randomBytes(32);
+    if (stored instanceof ArrayBuffer) return;
+    sql.exec("DELETE FROM cancel_key");
+    sql.exec("INSERT INTO cancel_key (key) VALUES (?)", this.#key.slice().buffer);
+  }
+
+  /** The token of a job. */
+  of(jobId: string): string {
+    return createHmac("sha256", this.#key).update(jobId).digest().subarray(0, TOKEN_BYTES).toString("hex");
+  }
+
+  /** True if this is the token of the job. The comparison takes constant time. */
+  isOf(jobId: string, token: string): boolean {
+    const [given, own] = [Buffer.from(token), Buffer.from(this.of(jobId))];
+    return given.length === own.length && timingSafeEqual(given, own);
+  }
+}
