@@ -2,8 +2,8 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
+import { blameStrike, praise } from "./blame.ts";
 import { type CompletionAnswer, type EventOf, type ReduceContext, save, type Send } from "./events.ts";
-import { blameStrike, praise } from "./key-records.ts";
 import { closeWorker, deny, finish, requeue } from "./lifecycle.ts";
 import type { DispatchState, LiveJob, Worker } from "./state.ts";
 

@@ -45,6 +45,5 @@ export {
 export { mayComeAgain, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
 export { NEW_KEY } from "./standing.ts";
-export { FairShare } from "./fair-share.ts";
 export { OrderedPool } from "./pools.ts";
-export { QUEUE_SIZE } from "./queue.ts";
+export { FairShare, QUEUE_SIZE } from "./shares.ts";

@@ -1,7 +1,7 @@
 // The names of the models that workers offer: who offers one now, and when one was last offered. On a job's way: at the commit of an LLM_INFER.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { FairShare } from "./fair-share.ts";
+import { FairShare } from "./shares.ts";
 
 /** What is stored of a model: when its last worker left, ms since the epoch; null while one is connected. The empty name says when workers were last lost. */
 export type StoredModel = { name: string; leftAt: number | null };

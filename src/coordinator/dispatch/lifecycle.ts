@@ -3,13 +3,13 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
+import { blame, isConfirmed, isDenied, noteDenial, noteTried } from "./blame.ts";
 import { matchJob, matchWorker } from "./claim.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
-import { blame } from "./key-records.ts";
 import { closePaymentOf, owedPayment } from "./payment-moves.ts";
 import { endWork, mayDiffer, startBackOff } from "./standing.ts";
 import { type DispatchState, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, hasUntriedWorker, indexWorker, removeWorker } from "./workers.ts";
+import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end that count as a failure of the worker. After several in a row it rests. */
 const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
@@ -143,37 +143,6 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   job.cause = cause;
   job.message = message;
   takeBack(state, job, ctx, false);
-}
-
-/** Notes that a worker denied a job. Two denials of proven workers and two of others are kept, each pair from different networks: {@link isConfirmed} needs no more. */
-function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
-  noteTried(job, key);
-  const alike = job.denials.filter((denial) => denial.proven === proven);
-  if (alike.length < 2 && alike[0]?.network !== network) job.denials.push({ key, network, proven });
-}
-
-/**
- * Notes a worker that lost, failed or rejected a job. Any number of fresh keys may reject it, so of those that never started it the oldest is forgotten: it may
- * get the job again before the next tick. Those that used an attempt are few.
- */
-function noteTried(job: LiveJob, key: string): void {
-  job.tried.delete(key);
-  job.tried.add(key);
-  if (job.tried.size <= LIMITS.keysPerJob) return;
-  for (const other of job.tried) if (!job.holders.some((holder) => holder.key === other)) return void job.tried.delete(other);
-}
-
-/** True if the words of the workers that denied this job are enough to end it. */
-function isDenied(state: DispatchState, job: LiveJob): boolean {
-  // A context that one worker named does not make another worker ineligible here.
-  const asked = { ...job, outgrown: null };
-  if (!hasUntriedWorker(state, asked)) return true;
-  return isConfirmed(job) && (!hasUntriedProven(state, asked) || isConfirmed(job, true));
-}
-
-/** True if two workers of different networks denied this job; with `byProven` one of the two was proven. */
-function isConfirmed({ denials }: LiveJob, byProven = false): boolean {
-  return denials.some((one) => denials.some((other) => one.network !== other.network && (!byProven || one.proven || other.proven)));
 }
 
 /** Ends a job for good. The worker that has it is told to stop if `cancelReason` is given. */

@@ -2,9 +2,8 @@
 import type { PrivacyClass } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { isBefore, type OrderedPool, type PoolName, Pools } from "./pools.ts";
+import { IdlePool, isBefore, type OrderedPool, type PoolName, Pools, type Turns } from "./pools.ts";
 import { type DispatchState, isIdle, type KeyRecord, type Network, type Worker } from "./state.ts";
-import { IdlePool, type Turns } from "./turns.ts";
 
 /** The facts of a job that decide whether its completion counts. */
 type CountedJob = {

@@ -4,9 +4,8 @@ import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { KnownModels } from "./known-models.ts";
 import type { Ledger } from "./ledger.ts";
-import { BASE_POOLS, OrderedPool, type PoolName, Pools } from "./pools.ts";
-import { Queue, type QueueSize } from "./queue.ts";
-import { IdlePool, Turns } from "./turns.ts";
+import { BASE_POOLS, IdlePool, OrderedPool, type PoolName, Pools, Turns } from "./pools.ts";
+import { Queue, type QueueSize } from "./shares.ts";
 
 /** The settings of the operator that change dispatch. */
 export type DispatchSettings = {

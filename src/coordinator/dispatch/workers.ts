@@ -4,7 +4,7 @@ import { TIMING } from "../../protocol/times.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import type { ReduceContext } from "./events.ts";
 import { type BasePool, OrderedPool, placeIn, type PoolName, Pools } from "./pools.ts";
-import type { JobOwners } from "./queue.ts";
+import type { JobOwners } from "./shares.ts";
 import { isKnownNetwork, leaveProbation, moveOnProbation, placeIdle } from "./standing.ts";
 import type { DispatchSettings, DispatchState, JobFacts, LiveJob, Worker } from "./state.ts";
 

@@ -6,8 +6,7 @@ import type { StakeSettings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import { errorFacts, logError, type LogFacts } from "../log.ts";
 import { EvmSource, SvmSource } from "../stake/chain-sources.ts";
-import type { StakeSource, TierResult } from "../stake/source.ts";
-import { TableSource } from "../stake/table.ts";
+import { type StakeSource, TableSource, type TierResult } from "../stake/source.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Registered, Sockets } from "./sockets.ts";
 

@@ -19,9 +19,8 @@ import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import { answerEndedCompletion, LateResults } from "./late-results.ts";
-import type { ReadPause } from "./read-pause.ts";
 import type { Registration } from "./registration.ts";
-import type { SocketGate } from "./socket-gate.ts";
+import type { ReadPause, SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 import type { EventStreams } from "./streams.ts";
 

@@ -1,10 +1,13 @@
-// The pages for browsers: static files behind the assets binding. On the same paths, as on every path outside the REST table, a worker connects its socket (connect.ts).
+// The pages for browsers: static files behind the assets binding. On the same paths, as on every path outside the REST table, a worker connects its socket.
 import { commitPrice } from "../../protocol/pricing.ts";
 import { escapeHtml } from "../../protocol/text.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { type AppContext, refuse } from "../http/context.ts";
-import { clientUrl } from "../http/request.ts";
-import { connect, isUpgrade } from "./connect.ts";
+import { askHub } from "../http/hub-client.ts";
+import { refuseOverRate } from "../http/middleware.ts";
+import { clientOf, clientUrl } from "../http/request.ts";
+import { CLIENT_HEADER } from "../hub/rpc.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
 const HASHED = /-[0-9a-f]{12}\.(?:js|css)$/;
@@ -57,6 +60,26 @@ export async function home(c: AppContext): Promise<Response> {
   const headers = { ETag: etag, Vary: "Accept", ...pageHeaders(c, "index.html") };
   if (c.req.header("If-None-Match") === etag) return new Response(null, { status: 304, headers });
   return new Response(bytes, { headers: { ...headers, "Content-Type": "text/html; charset=utf-8" } });
+}
+
+/** True if a request asks to become a WebSocket. */
+function isUpgrade(c: AppContext): boolean {
+  return c.req.header("Upgrade")?.toLowerCase() === "websocket";
+}
+
+/** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
+export async function connect(c: AppContext): Promise<Response> {
+  if (!isUpgrade(c) || c.req.raw.method !== "GET") return refuse(c, "not_found");
+  // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
+  const refused = await refuseOverRate(c, "connects");
+  if (refused !== null) return refused;
+  const request = new Request(c.req.raw);
+  request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.get("settings")));
+  const response = await askHub(c.env, (hub) => hub.fetch(request));
+  if (response.status === 101) return response;
+  // The hub says when this client may dial again.
+  if (response.status === 429) return refuse(c, "rate_limited", Number(response.headers.get("Retry-After")) || RETRY_AFTER.rate_limited);
+  return refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }
 
 /** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */

@@ -5,7 +5,7 @@ import { endpointOf, quotePrice, resolvePolicy, commitPrice, OPENAI_ENDPOINTS } 
 import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
-import { HubAnswer } from "../http/hub-answer.ts";
+import { HubAnswer } from "../http/hub-client.ts";
 import { clientUrl } from "../http/request.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
 import { resourceUrl } from "../payment/terms.ts";

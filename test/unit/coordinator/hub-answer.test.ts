@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Env } from "../../../src/coordinator/config.ts";
-import { HubAnswer } from "../../../src/coordinator/http/hub-answer.ts";
+import { HubAnswer } from "../../../src/coordinator/http/hub-client.ts";
 import type { Hub } from "../../../src/coordinator/hub/rpc.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 

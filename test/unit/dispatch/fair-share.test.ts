@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FairShare, type ShareLimits } from "../../../src/coordinator/dispatch/fair-share.ts";
+import { FairShare, type ShareLimits } from "../../../src/coordinator/dispatch/shares.ts";
 
 const OWNERS = ["a", "b", "c", "d"] as const;
 const owner = fc.constantFrom(...OWNERS, null);

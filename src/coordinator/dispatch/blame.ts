@@ -1,9 +1,10 @@
-// What a job counts for the key of its worker, and for the network of that key [JB11, RC4]. On a job's way: at the end of each attempt.
+// What the end of an attempt says of its worker's key and network, and of the job itself [JB11, RC4]. On a job's way: at the end of each attempt.
 import type { FailureCause } from "../../protocol/job.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { ReduceContext } from "./events.ts";
 import { afterCompletion, afterFailure, endBackOff, startBackOff, standingOf } from "./standing.ts";
 import type { DispatchState, KeyRecord, LiveJob, Worker } from "./state.ts";
-import { indexWorker } from "./workers.ts";
+import { hasUntriedProven, hasUntriedWorker, indexWorker } from "./workers.ts";
 
 /** Causes of a lost attempt that say nothing against the worker. An invalid receipt is blamed with its strike. */
 const BLAMELESS: readonly FailureCause[] = ["context_length_exceeded", "invalid_receipt"];
@@ -41,4 +42,35 @@ function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx
   if (proven === worker.proven) return;
   worker.proven = proven;
   if (state.workers.get(worker.key) === worker) indexWorker(state, worker);
+}
+
+/** Notes that a worker denied a job. Two denials of proven workers and two of others are kept, each pair from different networks: {@link isConfirmed} needs no more. */
+export function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
+  noteTried(job, key);
+  const alike = job.denials.filter((denial) => denial.proven === proven);
+  if (alike.length < 2 && alike[0]?.network !== network) job.denials.push({ key, network, proven });
+}
+
+/**
+ * Notes a worker that lost, failed or rejected a job. Any number of fresh keys may reject it, so of those that never started it the oldest is forgotten: it may
+ * get the job again before the next tick. Those that used an attempt are few.
+ */
+export function noteTried(job: LiveJob, key: string): void {
+  job.tried.delete(key);
+  job.tried.add(key);
+  if (job.tried.size <= LIMITS.keysPerJob) return;
+  for (const other of job.tried) if (!job.holders.some((holder) => holder.key === other)) return void job.tried.delete(other);
+}
+
+/** True if the words of the workers that denied this job are enough to end it. */
+export function isDenied(state: DispatchState, job: LiveJob): boolean {
+  // A context that one worker named does not make another worker ineligible here.
+  const asked = { ...job, outgrown: null };
+  if (!hasUntriedWorker(state, asked)) return true;
+  return isConfirmed(job) && (!hasUntriedProven(state, asked) || isConfirmed(job, true));
+}
+
+/** True if two workers of different networks denied this job; with `byProven` one of the two was proven. */
+export function isConfirmed({ denials }: LiveJob, byProven = false): boolean {
+  return denials.some((one) => denials.some((other) => one.network !== other.network && (!byProven || one.proven || other.proven)));
 }
