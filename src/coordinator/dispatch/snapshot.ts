@@ -18,7 +18,7 @@ const SavedLease = z.object({
 });
 const SavedDenial = z.object({ key: z.string(), network: z.string(), proven: z.boolean() });
 
-/** The part of a live job that every save writes; its facts are written once. */
+/** The part of a live job that every save writes. Four of its facts are in it, because they have no column; the others are written once. */
 export const Snapshot = z.object({
   attempts: z.int().min(0),
   // An earlier hub did not save it.
@@ -91,8 +91,8 @@ function savedPhase({ phase, windowDue }: LiveJob): Snapshot["phase"] {
   }
 }
 
-/** A saved job: its facts, its revision and its snapshot. */
-export type SavedJob = { facts: JobFacts; rev: number; snapshot: Snapshot };
+/** A saved job: the facts that the snapshot does not have, its revision and its snapshot. */
+export type SavedJob = { facts: Omit<JobFacts, "trustedKeys" | "network" | "model" | "isChat">; rev: number; snapshot: Snapshot };
 
 /**
  * Rebuilds jobs after the hub lost its memory, before the open sockets register again with `resume` left out.
@@ -156,6 +156,6 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
 }
 
 /** When the claim window of a leased job ends: it begins at the commit, and again after a failed attempt. */
-function windowOf(facts: JobFacts, { cause }: Snapshot, now: number): number {
+function windowOf(facts: SavedJob["facts"], { cause }: Snapshot, now: number): number {
   return (cause === null ? facts.createdAt : now) + TIMING.claimWindow;
 }

@@ -273,14 +273,14 @@ export class Dispatcher {
   storedPayment(key: string): Payment | null {
     const open = this.#state.ledger.payments.get(key);
     if (open !== undefined) return open;
-    this.flush(key);
+    if (this.#batch?.payments.has(key) === true) this.flush();
     return this.#ledger.find(key);
   }
 
-  /** Writes and sends what was collected; with the key of a payment, only if there is a row of it. Never throws. */
-  flush(payment?: string): void {
+  /** Writes and sends what was collected. Never throws. */
+  flush(): void {
     const batch = this.#batch;
-    if (batch === null || (payment !== undefined && !batch.payments.has(payment))) return;
+    if (batch === null) return;
     this.#batch = null;
     let stored: ReadonlyMap<string, JournalRow | null> = new Map();
     try {

@@ -1,17 +1,21 @@
 // Answers to polls, from memory and the journal. On a job's way: poll.
+import type { Receipt } from "../../protocol/job.ts";
 import { type LiveJob, statusOf } from "../dispatch/index.ts";
 import { jobJson, wasRefused } from "../store/jobs.ts";
-import { type JournalRow, storedReceipt } from "../store/record.ts";
+import { type JournalRow, storedReceipt, type StoredReceipt } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { UserJob } from "./rpc.ts";
 
 /** JSON text of the Job of a stored row. */
 export function endedJob(row: JournalRow): string {
   const stored = storedReceipt(row);
-  if (stored === null)
-    return jobJson({ id: row.id, status: row.status, result: row.result, receipt: null, createdAt: row.created_at, completedAt: row.completed_at });
-  const { verified: _, ...receipt } = stored;
+  const receipt = stored && withoutVerified(stored);
   return jobJson({ id: row.id, status: row.status, result: row.result, receipt, createdAt: row.created_at, completedAt: row.completed_at });
+}
+
+/** A receipt as REST shows it. */
+function withoutVerified({ verified: _, ...receipt }: StoredReceipt): Receipt {
+  return receipt;
 }
 
 /** JSON text of a Job that has not ended [JB1]. */

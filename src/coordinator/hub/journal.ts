@@ -250,18 +250,7 @@ function readSaved(row: JournalRow): SavedJob | null {
     const snapshot = Snapshot.parse(JSON.parse(row.snapshot ?? ""));
     // A TASK whose type is lost goes on: any object counts as its output.
     const taskType = TaskType.safeParse(row.task_type).data;
-    return {
-      facts: {
-        ...facts,
-        ...(taskType !== undefined && { taskType }),
-        id: row.id,
-        userId: row.user_id,
-        trustedKeys: snapshot.trustedKeys,
-        network: snapshot.network,
-      },
-      rev: row.rev,
-      snapshot,
-    };
+    return { facts: { ...facts, ...(taskType !== undefined && { taskType }), id: row.id, userId: row.user_id }, rev: row.rev, snapshot };
   } catch {
     return null;
   }

@@ -12,6 +12,7 @@ import { isPublicKey, verifyText } from "../../receipt/ed25519.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
+import type { Hub } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { boundToken, claimCode, storeCode, trustOf } from "../store/trust.ts";
 
@@ -62,10 +63,9 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   if (!claim.ok) return refuseWith(c, 400, claim.reason);
   const userId = claim.value;
   // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
-  const notices = [askHub(c.env, (hub) => hub.paired(userId, key)), ...(rateLimits ? [askHub(c.env, (hub) => hub.codeClaimed(id))] : [])];
-  for (const { reason } of (await Promise.allSettled(notices)).filter((one) => one.status === "rejected")) {
-    logError("paired_not_told", { request_id: c.get("requestId"), ...errorFacts(reason) });
-  }
+  const tell = async (call: "paired" | "codeClaimed", notice: (hub: Hub) => Promise<void>) =>
+    await askHub(c.env, notice).catch((error: unknown) => logError("paired_not_told", { request_id: c.get("requestId"), call, ...errorFacts(error) }));
+  await Promise.all([tell("paired", (hub) => hub.paired(userId, key)), ...(rateLimits ? [tell("codeClaimed", (hub) => hub.codeClaimed(id))] : [])]);
   const paired: Paired = { user_id: userId, paired_at: isoTime(now) };
   return c.json(paired);
 }

@@ -20,6 +20,8 @@ type RetentionCount = { emptied: number; jobs: number; codes: number; pairings: 
 export async function applyRetention(db: D1Database, settings: Pick<Settings, "retention">, now: number): Promise<RetentionCount> {
   const orm = drizzle(db);
   const { retention } = settings;
+  // How many rows a statement has changed in all: each time it changes only so many.
+  const changed = (statement: () => PromiseLike<D1Result>) => inBatches(async () => (await writeD1(db, statement)).meta.changes);
 
   const oldJobs = orm
     .select({ id: jobs.id })
@@ -27,46 +29,23 @@ export async function applyRetention(db: D1Database, settings: Pick<Settings, "r
     .where(lte(jobs.endedAt, now - retention.job))
     .orderBy(jobs.endedAt, jobs.id)
     .limit(TUNING.retentionRows);
-  const deletedJobs = await inBatches(async () => {
-    // One transaction, so both statements delete the same jobs.
-    const [, deleted] = await writeD1(db, () =>
-      orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, oldJobs)), orm.delete(jobs).where(inArray(jobs.id, oldJobs))]),
-    );
-    return deleted.meta.changes;
-  });
-
   const oldResults = orm
     .select({ id: jobs.id })
     .from(jobs)
     // Payload and result are erased together, so a job that still has its payload has both.
     .where(and(lte(jobs.endedAt, now - retention.result), isNotNull(jobs.payload)))
     .limit(TUNING.retentionRows);
-  const emptied = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, oldResults)));
-    return meta.changes;
-  });
-
   const expiredCodes = orm
     .select({ id: pairings.id })
     .from(pairings)
     .where(and(eq(pairings.claimed, false), lte(pairings.expiresAt, now - retention.expiredCode)))
     .limit(TUNING.retentionRows);
-  const codes = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, expiredCodes)));
-    return meta.changes;
-  });
-
   const unusedSince = now - retention.pairing;
   const unusedPairings = orm
     .select({ id: pairings.id })
     .from(pairings)
     .where(and(eq(pairings.claimed, true), lte(pairings.usedAt, unusedSince), lte(pairings.pairedAt, unusedSince)))
     .limit(TUNING.retentionRows);
-  const deletedPairings = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(pairings).where(inArray(pairings.id, unusedPairings)));
-    return meta.changes;
-  });
-
   // The user of a pairing or an open code stays, and with it the token that protects them [TR2].
   const ofUser = orm.select({ id: pairings.id }).from(pairings).where(eq(pairings.userId, users.userId));
   const unusedUsers = orm
@@ -74,22 +53,28 @@ export async function applyRetention(db: D1Database, settings: Pick<Settings, "r
     .from(users)
     .where(and(lte(users.usedAt, unusedSince), lte(users.createdAt, unusedSince), notExists(ofUser)))
     .limit(TUNING.retentionRows);
-  const deletedUsers = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(users).where(inArray(users.userId, unusedUsers)));
-    return meta.changes;
-  });
-
   // Only these two states are final: a credit is still owed, and the others are not settled yet.
   const oldPayments = orm
     .select({ key: payments.key })
     .from(payments)
     .where(and(inArray(payments.state, ["spent", "void"]), isNull(payments.balance), lte(payments.updatedAt, now - retention.job)))
     .limit(TUNING.retentionRows);
-  const deletedPayments = await inBatches(async () => {
-    const { meta } = await writeD1(db, () => orm.delete(payments).where(inArray(payments.key, oldPayments)));
-    return meta.changes;
-  });
-  return { emptied, jobs: deletedJobs, codes, pairings: deletedPairings, users: deletedUsers, payments: deletedPayments };
+
+  // One after the other, in this order.
+  return {
+    jobs: await inBatches(async () => {
+      // One transaction, so both statements delete the same jobs.
+      const [, deleted] = await writeD1(db, () =>
+        orm.batch([orm.delete(receipts).where(inArray(receipts.jobId, oldJobs)), orm.delete(jobs).where(inArray(jobs.id, oldJobs))]),
+      );
+      return deleted.meta.changes;
+    }),
+    emptied: await changed(() => orm.update(jobs).set({ payload: null, result: null }).where(inArray(jobs.id, oldResults))),
+    codes: await changed(() => orm.delete(pairings).where(inArray(pairings.id, expiredCodes))),
+    pairings: await changed(() => orm.delete(pairings).where(inArray(pairings.id, unusedPairings))),
+    users: await changed(() => orm.delete(users).where(inArray(users.userId, unusedUsers))),
+    payments: await changed(() => orm.delete(payments).where(inArray(payments.key, oldPayments))),
+  };
 }
 
 /** Runs `batch` until one changes fewer rows than it may, or the limit of batches is reached. Returns the sum of changed rows. */
