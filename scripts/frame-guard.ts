@@ -1,5 +1,5 @@
 // Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
-import { type Flow, TokenBucket } from "../src/coordinator/rates.ts";
+import { type Rate, TokenBucket } from "../src/coordinator/rates.ts";
 import { LIMITS, KiB, MiB } from "../src/protocol/limits.ts";
 import { SECOND } from "../src/protocol/times.ts";
 
@@ -33,11 +33,11 @@ const UNFINISHED_PER_CLIENT = 64 * MiB;
 /** Frames of any kind: so many times what the hub reads, so that the hub decides first about honest workers. */
 const MORE_THAN_HUB = 4;
 /** Pings, pongs and empty frames, which workerd would read without the hub. */
-const SMALL_FRAMES: Flow = { perSecond: 10, burst: 100 };
+const SMALL_FRAMES: Rate = { perSecond: 10, burst: 100 };
 /** How many sockets of one client may use their flows in full at the same time. */
 const SOCKETS_AT_FULL_RATE = 16;
 
-const times = ({ perSecond, burst }: Flow, factor: number): Flow => ({ perSecond: perSecond * factor, burst: burst * factor });
+const times = ({ perSecond, burst }: Rate, factor: number): Rate => ({ perSecond: perSecond * factor, burst: burst * factor });
 
 /** The budgets of one sender: of a socket, or of all sockets of a client. */
 class FrameFlows {
@@ -45,7 +45,7 @@ class FrameFlows {
   readonly #small: TokenBucket;
 
   /** `messages` is what the hub reads of a socket. */
-  constructor(messages: Flow, factor: number, now: number) {
+  constructor(messages: Rate, factor: number, now: number) {
     this.#all = new TokenBucket(times(messages, MORE_THAN_HUB * factor), now);
     this.#small = new TokenBucket(times(SMALL_FRAMES, factor), now);
   }
@@ -61,7 +61,7 @@ export class ClientFrames {
   readonly flows: FrameFlows;
   unfinishedBytes = 0;
 
-  constructor(messages: Flow, now: number) {
+  constructor(messages: Rate, now: number) {
     this.flows = new FrameFlows(messages, SOCKETS_AT_FULL_RATE, now);
   }
 }
@@ -123,7 +123,7 @@ export class FrameGuard {
   #begunAt: number | null = null;
 
   /** `messages` is what the hub reads of a socket. `client` is what all sockets of its address share; null if the address is not known. */
-  constructor(messages: Flow, client: ClientFrames | null, now: number) {
+  constructor(messages: Rate, client: ClientFrames | null, now: number) {
     this.#client = client;
     this.#flows = new FrameFlows(messages, 1, now);
   }

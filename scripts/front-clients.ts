@@ -1,7 +1,7 @@
 // What the front counts for each client: its connections, how fast it opens them, and the frames that its sockets share. Pure: front.ts moves the bytes.
 import { isIP } from "node:net";
 import { readSettings } from "../src/coordinator/config.ts";
-import { type Flow, networkOf, shareOwner, TokenBucket } from "../src/coordinator/rates.ts";
+import { type Rate, networkOf, shareOwner, TokenBucket } from "../src/coordinator/rates.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { SECOND } from "../src/protocol/times.ts";
 import { ClientFrames } from "./frame-guard.ts";
@@ -9,7 +9,7 @@ import { ClientFrames } from "./frame-guard.ts";
 /** Connections of one client: its sockets, as many that linger, and its requests. */
 export const CONNECTIONS_PER_CLIENT = 1_024;
 /** New connections of one client. */
-export const NEW_CONNECTIONS: Flow = { perSecond: 100, burst: CONNECTIONS_PER_CLIENT };
+export const NEW_CONNECTIONS: Rate = { perSecond: 100, burst: CONNECTIONS_PER_CLIENT };
 /** A client without a connection is remembered for so many ms. Then all its budgets are full again, so a new one would be the same. */
 export const REMEMBERED_MS = 30 * SECOND;
 /** Clients without a connection that are remembered. The one that left first is forgotten for one more. */
@@ -25,7 +25,7 @@ export type ClientOptions = {
   /** The header that a proxy sets to the client's address; null if clients connect by themselves. */
   trustedIpHeader: string | null;
   /** The frames that the hub reads of one socket. */
-  messages: Flow;
+  messages: Rate;
 };
 
 /** Reads these options from the variables of a coordinator. @throws {SettingsError} */

@@ -28,7 +28,7 @@ export class SlidingSum {
 
   /** Adds an amount at `now` (ms). */
   add(amount: number, now: number): void {
-    const at = place(this.#advance(now));
+    const at = slotOf(this.#advance(now));
     this.counts[at] = (this.counts[at] ?? 0) + amount;
   }
 
@@ -40,7 +40,7 @@ export class SlidingSum {
     if (sum < limit) return { ok: true, value: null };
     // The oldest slices leave first. There is room when enough of them have left.
     let leaving = newest - SLICES;
-    for (; leaving <= newest && sum >= limit; leaving++) sum -= this.counts[place(leaving)] ?? 0;
+    for (; leaving <= newest && sum >= limit; leaving++) sum -= this.counts[slotOf(leaving)] ?? 0;
     return { ok: false, reason: { retryAfter: (leaving + SLICES) * this.#width - now } };
   }
 
@@ -53,14 +53,14 @@ export class SlidingSum {
     if ((this.counts[0] ?? 0) - slice > SLICES) this.counts.fill(0);
     const newest = this.counts[0] ?? 0;
     if (slice <= newest) return newest;
-    for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) this.counts[place(fresh)] = 0;
+    for (let fresh = Math.max(newest + 1, slice - SLICES); fresh <= slice; fresh++) this.counts[slotOf(fresh)] = 0;
     this.counts[0] = slice;
     return slice;
   }
 }
 
 /** The index of the amount of a slice. */
-function place(slice: number): number {
+function slotOf(slice: number): number {
   return 1 + (slice % (SLICES + 1));
 }
 
@@ -117,10 +117,10 @@ export class SlidingWindow {
 export type TakeResult = { kind: "pass" } | { kind: "excess"; nth: number } | { kind: "flood" };
 
 /** What passes at once, and per second in the long run. */
-export type Flow = { perSecond: number; burst: number };
+export type Rate = { perSecond: number; burst: number };
 
 /**
- * Limits the frames or the bytes of a sender to a {@link Flow} [LM2]. A sender floods if it sends too much for {@link TIMING.flood} without a pause of
+ * Limits the frames or the bytes of a sender to a {@link Rate} [LM2]. A sender floods if it sends too much for {@link TIMING.flood} without a pause of
  * {@link TIMING.floodOver} in which it kept the rate. Times in ms.
  */
 export class TokenBucket {
@@ -133,7 +133,7 @@ export class TokenBucket {
   #refused = 0;
 
   /** Makes a full bucket. */
-  constructor({ perSecond, burst }: Flow, now: number) {
+  constructor({ perSecond, burst }: Rate, now: number) {
     this.#perSecond = perSecond;
     this.#burst = burst;
     this.#tokens = burst;
@@ -143,14 +143,14 @@ export class TokenBucket {
 
   /**
    * Takes a frame that counts `amount` at `now`, and says what happens to it. A frame over the rate still passes, and does not count as part of a
-   * flood, if `isSpared` returns true.
+   * flood, if `isExempt` returns true.
    */
-  take(now: number, amount = 1, isSpared: () => boolean = () => false): TakeResult {
+  take(now: number, amount = 1, isExempt: () => boolean = () => false): TakeResult {
     if (this.#filledAt - now > (this.#burst / this.#perSecond) * 1_000) this.#restart(now);
     const at = Math.max(now, this.#filledAt);
     this.#tokens = Math.min(this.#burst, this.#tokens + ((at - this.#filledAt) * this.#perSecond) / 1_000);
     this.#filledAt = at;
-    if (this.#tokens >= amount || isSpared()) {
+    if (this.#tokens >= amount || isExempt()) {
       this.#tokens = Math.max(0, this.#tokens - amount);
       return { kind: "pass" };
     }
@@ -181,23 +181,23 @@ export type Counted = "messages" | "bytes" | "updates";
  * socket and its client may send it.
  */
 export class FrameBudget {
-  readonly flows: Readonly<Record<Counted, Flow>>;
+  readonly rates: Readonly<Record<Counted, Rate>>;
   readonly #messages: TokenBucket;
   readonly #bytes: TokenBucket;
   readonly #updates: TokenBucket;
 
   /** Makes a full budget. */
-  constructor(flows: Readonly<Record<Counted, Flow>>, now: number) {
-    this.flows = flows;
-    this.#messages = new TokenBucket(flows.messages, now);
-    this.#bytes = new TokenBucket(flows.bytes, now);
-    this.#updates = new TokenBucket(flows.updates, now);
+  constructor(rates: Readonly<Record<Counted, Rate>>, now: number) {
+    this.rates = rates;
+    this.#messages = new TokenBucket(rates.messages, now);
+    this.#bytes = new TokenBucket(rates.bytes, now);
+    this.#updates = new TokenBucket(rates.updates, now);
   }
 
   /** Takes a frame as {@link TokenBucket.take} does, and says which of them are too many. */
-  take(now: number, bytes: number, isSpared: () => boolean): TakeResult & { of: Counted } {
-    const counted = this.#messages.take(now, 1, isSpared);
-    return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isSpared), of: "bytes" } : { ...counted, of: "messages" };
+  take(now: number, bytes: number, isExempt: () => boolean): TakeResult & { of: Counted } {
+    const counted = this.#messages.take(now, 1, isExempt);
+    return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isExempt), of: "bytes" } : { ...counted, of: "messages" };
   }
 
   /** Takes a frame that {@link take} let pass and that is an update. */

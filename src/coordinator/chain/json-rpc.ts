@@ -1,4 +1,4 @@
-// The JSON-RPC client for both chains: batched, with limits on bytes and time. Not on a job's way: it reads stakes and settlements.
+// The JSON-RPC client for both chains: batched, with limits on bytes and time. Stakes and settlements are read with it.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { readBytes, readJson, type Result } from "../../protocol/text.ts";

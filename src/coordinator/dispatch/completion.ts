@@ -69,9 +69,9 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
 
 /**
  * Counts an invalid or foreign result against the key, once for each job. Too many strikes park the key, each time for twice as long as the last, and
- * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; if this job is `spared`, the caller handles it.
+ * for half as long for each day since the last was over [RC4, WS4]. A parked worker's job waits again; with `handledByCaller` the caller handles this job.
  */
-function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, spared = false): void {
+function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, handledByCaller = false): void {
   if (state.settings.receiptPolicy === "record" || job.struck.has(worker.key)) return;
   // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
   if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((holder) => holder.key === worker.key)) return;
@@ -92,5 +92,5 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceC
   ctx.sends.push({ type: "parked", connId: worker.connId, ms: record.parkedUntil - ctx.now });
   closeWorker(state, worker, CLOSE.parked, "parked", ctx);
   const own = state.jobs.get(worker.jobId ?? "");
-  if (own !== undefined && !(spared && own === job)) requeue(state, own, "worker_lost", null, ctx);
+  if (own !== undefined && !(handledByCaller && own === job)) requeue(state, own, "worker_lost", null, ctx);
 }

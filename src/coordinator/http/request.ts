@@ -133,7 +133,7 @@ export function provesUser(given: string | null, bound: string | null): boolean 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Returns the job id of the path in lower case; null if it is not a UUID, because then no job can have it. */
-export function jobId(c: AppContext): string | null {
+export function readJobId(c: AppContext): string | null {
   const id = (c.req.param("id") ?? "").toLowerCase();
   return UUID.test(id) ? id : null;
 }

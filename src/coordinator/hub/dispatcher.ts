@@ -24,13 +24,13 @@ import {
   type Submission,
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
-import { wideNetworkOf } from "../rates.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
+import { registerEvent } from "./attachment.ts";
 import { Batch, idempotencyId, type Idempotent, Pace, type SideData } from "./batch.ts";
 import { Delivery } from "./delivery.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import { foldedModels, type Sockets } from "./sockets.ts";
+import type { Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
 import type { StoredModels } from "./stored-models.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
@@ -137,21 +137,9 @@ export class Dispatcher {
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
       if (worker === null) continue;
-      const { key, tier, acks, authenticated, chats, context, lastUsedAt, draining, registeredAt } = worker;
-      const capabilities = new Set(worker.capabilities);
-      this.apply({
-        type: "register",
-        connId: conn.id,
-        ...{ key, capabilities, tier, models: foldedModels(worker.models), chats, acks, context },
-        network: wideNetworkOf(conn.attachment.client),
-        authenticated,
-        publicOnly: this.#keys.isPublicOnly(authenticated),
-        record: this.recordOf(key),
-        lastUsedAt,
-        resume: undefined,
-        draining,
-        registeredAt,
-      });
+      const { key, authenticated, draining, registeredAt } = worker;
+      const known = { record: this.recordOf(key), publicOnly: this.#keys.isPublicOnly(authenticated), resume: undefined, draining, registeredAt };
+      this.apply(registerEvent(conn.attachment, worker, known));
     }
     this.apply({ type: "sockets_restored" });
   }

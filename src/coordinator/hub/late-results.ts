@@ -13,7 +13,7 @@ type LateAnswer = { status: "duplicate" } | ExplainedRefusal;
  * [WS10]. `read` parses and checks the result; it is called only if the worker held the job. Null if the result cannot be parsed.
  * @throws {StoreUnavailable} if D1 does not answer; then nothing is known
  */
-export async function answerEndedCompletion(
+export async function answerLateResult(
   journal: Journal,
   db: D1Database,
   jobId: string,

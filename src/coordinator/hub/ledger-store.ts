@@ -52,7 +52,7 @@ const Phase = z.discriminatedUnion("kind", [
 
 const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });
 
-const Said = z.looseObject({ success: z.literal(true), transaction: z.string() });
+const SettleResponse = z.looseObject({ success: z.literal(true), transaction: z.string() });
 
 type Row = {
   key: string;
@@ -197,7 +197,7 @@ export class LedgerStore {
     if (!isCredit && !usesBalance && !isAssumed && phase.kind !== "settled" && phase.kind !== "spent") return null;
     const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
     const json = row.response === null ? null : readJson(row.response);
-    const said = json?.ok === true ? Said.safeParse(json.value).data : undefined;
+    const said = json?.ok === true ? SettleResponse.safeParse(json.value).data : undefined;
     // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.
     const isSaid = said !== undefined && (said.transaction === transaction || transaction === "");
     const response = isSaid ? said : { success: true, transaction, network: this.#network, ...(payer !== null && { payer }) };

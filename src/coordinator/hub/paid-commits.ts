@@ -77,7 +77,7 @@ export class PaidCommits {
       const reservation = dispatcher.apply(event, { origin: originOf(input) });
       // A reservation is only in memory.
       if (reservation.state === "reserved") return { state: "reserved" };
-      if (!(await this.#parts.dispatcher.becameDurable())) {
+      if (!(await dispatcher.becameDurable())) {
         this.#mutex.release(input.id);
         return { state: "refused", reason: "overloaded" };
       }
@@ -118,7 +118,7 @@ export class PaidCommits {
       this.#settling.get(key)?.resolve();
       this.#settling.delete(key);
       if (!isTaken || !(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
-      return await this.#outcome(input, key);
+      return await this.#answerAfterSettling(input, key);
     } finally {
       this.#mutex.release(input.id);
     }
@@ -140,7 +140,7 @@ export class PaidCommits {
     const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    this.#conclude(key, await this.#outcomeOf(key), "hub");
+    this.#conclude(key, await this.#askToSettle(key), "hub");
     await dispatcher.becameDurable();
     this.#settling.delete(key);
     waiting.resolve();
@@ -166,7 +166,7 @@ export class PaidCommits {
     return true;
   }
 
-  async #outcomeOf(key: string): Promise<SettleOutcome> {
+  async #askToSettle(key: string): Promise<SettleOutcome> {
     const { ledger, settle } = this.#parts;
     try {
       const texts = ledger.settleTexts(key);
@@ -185,7 +185,7 @@ export class PaidCommits {
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
-    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#answered(input, key);
+    if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#waitAndAnswer(input, key);
     // Without its texts nobody could settle it. An earlier router has this request answered with 503, and the same payment may come again.
     if (texts === undefined && row?.phase.kind === "reserved") {
       await this.release(key, input.id);
@@ -203,29 +203,29 @@ export class PaidCommits {
     const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin, payment: { key, ...texts } });
     if (!submitted.ok) {
       const { reason } = submitted;
-      if (!(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
+      if (!(await dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
       if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
     if (submitted.value.kind === "known") return this.#bought(input, submitted.value.jobId);
     // The key is stored with the job, not after the settlement: a hub that dies in between must not sell the same commit twice [API5].
     this.#keepKey(input, input.id);
-    return this.#answered(input, key);
+    return this.#waitAndAnswer(input, key);
   }
 
   /** The answer to an accepted submit, after its settle call has ended or the wait for it is over. */
-  async #answered(input: CommitInput, key: string): Promise<SubmitAnswer> {
+  async #waitAndAnswer(input: CommitInput, key: string): Promise<SubmitAnswer> {
     const { dispatcher } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
-    if (!(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
+    if (!(await dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
     // A second delivery comes from the same router, which has not heard the first answer.
     if (input.settles === true && dispatcher.state.ledger.entrusted.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
     await this.#whileSettling(paidBy);
-    return this.#outcome(input, paidBy);
+    return this.#answerAfterSettling(input, paidBy);
   }
 
   /** The answer to a submit that has been settled, refused, or is not known. */
-  async #outcome(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
+  async #answerAfterSettling(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
     const { ledger, dispatcher } = this.#parts;
     const { kind } = dispatcher.state.ledger.payments.get(paidBy)?.phase ?? {};
     const refusal = kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, input.id);

@@ -45,15 +45,15 @@ export class PairingClaims {
     if (counts.known > 0) return true;
     const { pairingClaimsPerMinute, failedPairingClaimsPerBlock, failedPairingClaimsPerMinute, pairingConnectedMinutes } = this.#rates;
     if (counts.ofClient >= pairingClaimsPerMinute || counts.failedInBlock >= failedPairingClaimsPerBlock) return false;
-    const isSpared = counts.failed >= failedPairingClaimsPerMinute;
-    if (isSpared) {
+    const isOverBudget = counts.failed >= failedPairingClaimsPerMinute;
+    if (isOverBudget) {
       if (counts.failedOfKeyInHour >= LIMITS.failedClaimsPerKey || counts.sparedInHour >= LIMITS.failedSparedClaims) return false;
       const since = signedBy === null ? null : connectedSince(signedBy);
       if (since === null || now - since < pairingConnectedMinutes * MINUTE) return false;
     }
     this.#sql.exec(
       "INSERT INTO code_claims (id, client, block, signed_by, began_at, failed, spared) VALUES (?, ?, ?, ?, ?, 1, ?)",
-      ...[id, client, block, signedBy, now, isSpared ? 1 : 0],
+      ...[id, client, block, signedBy, now, isOverBudget ? 1 : 0],
     );
     return true;
   }

@@ -7,10 +7,10 @@ import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
-import { wideNetworkOf } from "../rates.ts";
+import { foldedModels, type Registered, registerEvent } from "./attachment.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { verifySync } from "./signature.ts";
-import { type Conn, foldedModels, type Registered, type Sockets } from "./sockets.ts";
+import type { Conn, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -73,23 +73,9 @@ export class Registration {
     this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
     this.#sockets.identify(conn, registered);
     this.#acknowledge(conn, registered);
-    this.#dispatcher.apply({
-      type: "register",
-      connId: conn.id,
-      key,
-      capabilities: new Set(registered.capabilities),
-      tier,
-      models: foldedModels(registered.models),
-      chats: registered.chats,
-      acks: registered.acks,
-      context: registered.context,
-      network: wideNetworkOf(conn.attachment.client),
-      authenticated,
-      publicOnly: this.#keys.isPublicOnly(authenticated),
-      record: this.#dispatcher.recordOf(key),
-      lastUsedAt: registered.lastUsedAt,
-      resume: frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt })),
-    });
+    const resume = frame.resume?.map((entry) => ({ jobId: entry.job_id, attempt: entry.attempt }));
+    const known = { record: this.#dispatcher.recordOf(key), publicOnly: this.#keys.isPublicOnly(authenticated), resume };
+    this.#dispatcher.apply(registerEvent(conn.attachment, registered, known));
   }
 
   /** Refuses a registration and closes the socket [WS4]. If it has a worker from an earlier register frame, that worker is disconnected. */
@@ -166,9 +152,9 @@ const CLOSE_OF = {
  */
 function contextOf({ context, models }: Register): number {
   if (typeof context === "number") return context;
-  const told = Object.entries(context ?? {});
-  const first = told.find(([model]) => model === models?.[0]);
-  return first?.[1] ?? Math.max(0, ...told.map(([, tokens]) => tokens));
+  const given = Object.entries(context ?? {});
+  const first = given.find(([model]) => model === models?.[0]);
+  return first?.[1] ?? Math.max(0, ...given.map(([, tokens]) => tokens));
 }
 
 /** The names of the models, in the form in which the attachment stores them [JB10]. */

@@ -159,8 +159,8 @@ export interface HubRpc {
   job(id: string, wait: number, client?: string): Promise<string | null>;
   /** The answer to a poll of a job that may be paid, in one call: what `job` and then `settlement` return [PY7]. */
   poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }>;
-  /** A part of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
-  userJobs(userId: string, part: PageRequest): Promise<UserJob[]>;
+  /** A page of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
+  userJobs(userId: string, page: PageRequest): Promise<UserJob[]>;
   /** The number of registered workers with an open socket. */
   workersOnline(): Promise<number>;
   /** The models of the connected workers, and how many workers take LLM jobs [JB10]. */

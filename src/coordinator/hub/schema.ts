@@ -1,4 +1,4 @@
-// The schema of the hub's SQLite. On a job's way: before the first one.
+// The schema of the hub's SQLite. A hub takes its steps before its first job.
 /**
  * The tables, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
  * that another file makes (CancelTokens).

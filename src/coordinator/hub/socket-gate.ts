@@ -20,7 +20,7 @@ export class SocketGate {
   readonly #dispatcher: GateDispatcher;
   readonly #clock: () => number;
   readonly #clientBudgets = new Map<string, FrameBudget>();
-  readonly #dials = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
+  readonly #connects = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
 
   constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: GateDispatcher; clock: () => number }) {
     this.#settings = parts.settings;
@@ -35,10 +35,10 @@ export class SocketGate {
     const client = request.headers.get(CLIENT_HEADER) ?? "";
     const { rateLimits, rates, network, local, publicHost } = this.#settings;
     if (rateLimits) {
-      const dial = this.#dials.take(client, rates.connectsPerMinute, now);
+      const connect = this.#connects.take(client, rates.connectsPerMinute, now);
       const used = Math.max(this.#sockets.countOf(client), this.#sockets.lingeringOf(client));
-      if (!dial.ok || used >= rates.socketsPerIp) {
-        const seconds = dial.ok ? RETRY_AFTER.rate_limited : Math.ceil(dial.reason.retryAfter / 1_000);
+      if (!connect.ok || used >= rates.socketsPerIp) {
+        const seconds = connect.ok ? RETRY_AFTER.rate_limited : Math.ceil(connect.reason.retryAfter / 1_000);
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }
     }
@@ -58,10 +58,10 @@ export class SocketGate {
    */
   mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
     let awaited: boolean | null = null;
-    const isSpared = () => (awaited ??= isAwaited());
+    const isExempt = () => (awaited ??= isAwaited());
     return this.#keepsRate(
       conn,
-      (budget, now) => budget.take(now, bytes, isSpared),
+      (budget, now) => budget.take(now, bytes, isExempt),
       () => !isProgress(data),
     );
   }
@@ -90,7 +90,7 @@ export class SocketGate {
       } else if (taken.nth <= this.#settings.rates.messageBurst && isAnswered()) {
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         const from = budget === conn.budgets[0] ? "" : " from one address";
-        const message = `more ${taken.of} than ${budget.flows[taken.of].perSecond} a second${from}; this one was not read`;
+        const message = `more ${taken.of} than ${budget.rates[taken.of].perSecond} a second${from}; this one was not read`;
         this.#dispatcher.send(conn.id, { type: "error", code: "rate_limited", message });
       }
       return false;

@@ -1,54 +1,11 @@
-// The worker sockets of the hub and their attachments, which survive the loss of memory. On a job's way: assign and complete go through them.
-import * as z from "zod";
-import { JobType } from "../../protocol/job.ts";
+// The worker sockets of the hub. On a job's way: assign and complete go through them.
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Announcing } from "../../protocol/models.ts";
-import { TIMING } from "../../protocol/times.ts";
-import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK, Tier } from "../../protocol/worker-messages.ts";
+import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
-
-/** The identity of a socket. It survives the loss of the hub's memory, so it has all that the socket needs to go on. Times in ms. */
-const Attachment = z.object({
-  /** The id of the connection. */
-  conn: z.string(),
-  /** Nonce and host of the challenge; a registration is signed over both. */
-  nonce: z.string(),
-  host: z.string(),
-  /** The client that opened the socket, as the router named it [LM2]. */
-  client: z.string(),
-  openedAt: z.number(),
-  seenAt: z.number(),
-  worker: z
-    .object({
-      key: z.string(),
-      id: z.string(),
-      authenticated: z.boolean(),
-      capabilities: z.array(JobType),
-      tier: Tier,
-      /** When its stake must be read again, ms since the epoch. */
-      tierDue: z.number(),
-      acks: z.boolean(),
-      registeredAt: z.number(),
-      context: z.number(),
-      lastUsedAt: z.number(),
-      draining: z.boolean(),
-      /** The names of its models, one per line: the attachment is written often, and one text is cheaper than a list [JB10]. */
-      models: z.string(),
-      /** True if it applies the messages and options of a chat; a socket that an earlier hub accepted does not [JB12]. */
-      chats: z.boolean().catch(false),
-    })
-    .nullable(),
-});
-export type Attachment = z.infer<typeof Attachment>;
-/** The worker that registered on a socket. */
-export type Registered = NonNullable<Attachment["worker"]>;
-
-/** The models of an attachment, as dispatch compares them: in lower case [JB10]. */
-export function foldedModels(models: string): string[] {
-  return models === "" ? [] : models.toLowerCase().split("\n");
-}
+import { asOf, Attachment, modelsIn, type Registered } from "./attachment.ts";
 
 /** One open worker socket. */
 export type Conn = {
@@ -67,7 +24,7 @@ export type Conn = {
   /** What it may send, and then what all sockets of its client together may send, if the client is known; null before its first frame. */
   budgets: readonly FrameBudget[] | null;
   /** The attempt whose result was last read although the socket was over its rate; null if there was none. */
-  spared: string | null;
+  exempted: string | null;
   /** Results since the last one of a job that its key has held. */
   foreignResults: number;
   registering: boolean;
@@ -102,19 +59,21 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   }
 }
 
-/** The attachment with no time in the future: if the clock was set back since, a silent socket or an old tier must not stay longer. */
-function asOf(now: number, attachment: Attachment): Attachment {
-  const { openedAt, seenAt, worker } = attachment;
-  const times = { openedAt: Math.min(openedAt, now), seenAt: Math.min(seenAt, now) };
-  if (worker === null) return { ...attachment, ...times };
-  return { ...attachment, ...times, worker: { ...worker, tierDue: Math.min(worker.tierDue, now + TIMING.stakeRefresh) } };
-}
-
 /** A socket of which nothing is known but its attachment. */
 function connOf(ws: WebSocket, attachment: Attachment): Conn {
   return {
-    ...{ id: attachment.conn, ws, attachment, seenAt: attachment.seenAt, badFrames: 0, beatAt: 0 },
-    ...{ unreadBytes: 0, budgets: null, spared: null, foreignResults: 0, registering: false, leaving: false },
+    id: attachment.conn,
+    ws,
+    attachment,
+    seenAt: attachment.seenAt,
+    badFrames: 0,
+    beatAt: 0,
+    unreadBytes: 0,
+    budgets: null,
+    exempted: null,
+    foreignResults: 0,
+    registering: false,
+    leaving: false,
   };
 }
 
@@ -249,7 +208,7 @@ export class Sockets {
   *llmWorkers(): Generator<Announcing, void, undefined> {
     for (const { conn, worker } of this.registered()) {
       if (worker.draining || !worker.capabilities.includes("LLM_INFER")) continue;
-      yield { models: worker.models === "" ? [] : worker.models.split("\n"), connectedAt: conn.attachment.openedAt };
+      yield { models: modelsIn(worker.models), connectedAt: conn.attachment.openedAt };
     }
   }
 

@@ -8,7 +8,8 @@ import { errorFacts, logError, type LogFacts } from "../log.ts";
 import { EvmSource, SvmSource } from "../stake/chain-sources.ts";
 import { type StakeSource, TableSource, type TierResult } from "../stake/source.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Conn, Registered, Sockets } from "./sockets.ts";
+import type { Registered } from "./attachment.ts";
+import type { Conn, Sockets } from "./sockets.ts";
 
 /** A refresh gives up on a source after this many full reads without an answer. */
 const PATIENCE = 2;

@@ -18,7 +18,7 @@ import { TUNING } from "../tuning.ts";
 import { checkCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
-import { answerEndedCompletion, LateResults } from "./late-results.ts";
+import { answerLateResult, LateResults } from "./late-results.ts";
 import type { Registration } from "./registration.ts";
 import type { ReadPause, SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
@@ -179,7 +179,7 @@ export class WorkerFrames {
     const key = conn.attachment.worker?.key ?? "";
     try {
       if (!(await dispatcher.becameDurable())) return;
-      const answer = await answerEndedCompletion(journal, db(), jobId, key, () => {
+      const answer = await answerLateResult(journal, db(), jobId, key, () => {
         const parsed = parseWorkerFrame(text);
         if (!parsed.ok || parsed.frame.type !== "job_complete" || parsed.frame.job_id !== jobId) return null;
         return checkCompletion(parsed.frame, key, clock(), null);
@@ -200,8 +200,8 @@ export class WorkerFrames {
     const jobId = this.#jobOf(conn);
     if (jobId === null || typeof data !== "string" || !isCompletion(data) || !data.includes(jobId)) return false;
     const attempt = `${jobId} ${state.jobs.get(jobId)?.attempts}`;
-    if (conn.spared === attempt) return false;
-    conn.spared = attempt;
+    if (conn.exempted === attempt) return false;
+    conn.exempted = attempt;
     return true;
   }
 

@@ -7,7 +7,7 @@ import { type Env, type Settings, settingsOf } from "../config.ts";
 import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
-import { partOf } from "../store/jobs.ts";
+import { pageOf } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";
@@ -213,10 +213,10 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return { job, settlement: this.#settlementOf(id) };
   }
 
-  async userJobs(userId: string, part: PageRequest): Promise<UserJob[]> {
+  async userJobs(userId: string, page: PageRequest): Promise<UserJob[]> {
     await this.#dispatcher.whenDurable();
     const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
-    return partOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], part);
+    return pageOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], page);
   }
 
   async workersOnline(): Promise<number> {

@@ -7,7 +7,7 @@ import { DAY } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
-import type { CommitInput } from "../hub/rpc.ts";
+import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { markUsed, trustOf } from "../store/trust.ts";
 import { answerAccepted, answerRefused } from "./job.ts";
@@ -29,7 +29,9 @@ export const commit =
     const { commit: request, payload } = parsed;
     const text = payloadForWorker(request, payload, body.value.text);
     const bound = { request, payload: comparable(request, payload) };
-    return await place(c, { policy, request, payload: text, bound, wait: preferredWait(c.req.header("Prefer")) });
+    const wait = preferredWait(c.req.header("Prefer"));
+    const accepted = await accept(c, { policy, request, payload: text, bound, wait });
+    return accepted.ok ? await answerAccepted(c, accepted.value, wait) : accepted.reason;
   };
 
 /** A valid commit. `payload` is the text for the worker; `bound` is what an idempotency key and a payment are bound to [API5, PY6]; `wait` is in seconds. */
@@ -41,19 +43,22 @@ export type ValidCommit = {
   wait: number;
 };
 
-/** Hands a valid commit to the hub, free or paid, and answers it. The row of a job must fit into those of the platform, with its result: 2 MB [LM1]. */
-export async function place(c: AppContext, { policy, request, payload, bound, wait }: ValidCommit): Promise<Response> {
-  if (utf8Length(payload) > LIMITS.payloadBytes) return refuse(c, "payload_too_large");
+/**
+ * Hands a valid commit to the hub, free or paid. Without a job the reason is the answer. The row of a job must fit into those of the platform, with its result:
+ * 2 MB [LM1].
+ */
+export async function accept(c: AppContext, { policy, request, payload, bound, wait }: ValidCommit): Promise<Result<AcceptedJob, Response>> {
+  if (utf8Length(payload) > LIMITS.payloadBytes) return { ok: false, reason: refuse(c, "payload_too_large") };
   const header = c.req.header("Idempotency-Key");
   if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {
-    return refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`);
+    return { ok: false, reason: refuseWith(c, 400, `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyChars} printable ASCII characters`) };
   }
   const settings = c.get("settings");
   const { testnetMode } = settings;
   const key = idempotencyKey(c);
   const print = key === null && testnetMode ? "" : await fingerprint(policy, bound.request, bound.payload);
   const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
-  if (!trusted.ok) return trusted.reason;
+  if (!trusted.ok) return trusted;
   const input = {
     id: crypto.randomUUID(),
     jobType: request.job_type,
@@ -67,15 +72,15 @@ export async function place(c: AppContext, { policy, request, payload, bound, wa
     idempotency: key === null ? null : { key, fingerprint: print },
   };
   const left = waitLeft(wait);
-  const hubCommit: HubCommit = { wait, input: () => ({ ...input, wait: left() }) };
+  const hubCommit: HubCommit = () => ({ ...input, wait: left() });
   if (!testnetMode) {
     const paying = paidCommit(c, hubCommit, policy, print);
     // It goes on to its end even if the client leaves: otherwise the payment would stay reserved for a minute, or the hub would not be told what became of it [PY5, PY7].
     c.executionCtx.waitUntil(paying.catch(() => {}));
     return await paying;
   }
-  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit.input(), again }));
-  return answer.ok ? await answerAccepted(c, answer, wait) : answerRefused(c, answer);
+  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit(), again }));
+  return answer.ok ? { ok: true, value: answer } : { ok: false, reason: answerRefused(c, answer) };
 }
 
 /** Returns the idempotency key of a request: the header, or, where jobs cost money, what its payment brings; null without one [API5]. */

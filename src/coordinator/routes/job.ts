@@ -9,10 +9,10 @@ import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { clientOf, jobId, provesUser, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
+import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { findJob, findUserJobs, jobJson, joined, partOf } from "../store/jobs.ts";
+import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
 import { tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
@@ -69,7 +69,7 @@ export function answerRefused(c: AppContext, answer: Refused): Response {
 
 /** `GET /v1/jobs/{id}`: answers from the hub, which has the live jobs, else from D1, which has the ended ones [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
-  const id = jobId(c);
+  const id = readJobId(c);
   if (id === null) return refuse(c, "Job not found");
   const wait = waitParameter(c.req.query("wait"));
   if (wait === null) return refuseWith(c, 400, `wait must be a whole number of seconds (more than ${MAX_WAIT_SECONDS} counts as ${MAX_WAIT_SECONDS})`);
@@ -81,18 +81,12 @@ export async function job(c: AppContext): Promise<Response> {
   return c.body(text);
 }
 
-/** The response headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse [PY4]. */
-export function settlementHeaders(settlement: string): [name: string, value: string][] {
-  const value = toBase64(utf8ToBytes(settlement));
-  return [
-    ["PAYMENT-RESPONSE", value],
-    ["X-PAYMENT-RESPONSE", value],
-  ];
-}
-
-/** Sets these headers, if the payment is settled. */
+/** Sets the headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none [PY4]. */
 export function setSettlement(c: AppContext, settlement: string | null): void {
-  if (settlement !== null) for (const [name, value] of settlementHeaders(settlement)) c.header(name, value);
+  if (settlement === null) return;
+  const value = toBase64(utf8ToBytes(settlement));
+  c.header("PAYMENT-RESPONSE", value);
+  c.header("X-PAYMENT-RESPONSE", value);
 }
 
 /**
@@ -129,7 +123,7 @@ async function askJob(c: AppContext, id: string, left: () => number): Promise<{ 
 
 /** `DELETE /v1/jobs/{id}`: cancels a job for the one who committed it, and answers it as it is then. A job that has ended stays as it is [JB13]. */
 export async function cancel(c: AppContext): Promise<Response> {
-  const id = jobId(c);
+  const id = readJobId(c);
   const token = c.req.header("X-Cancel-Token");
   const cancelled = id === null || token === undefined ? null : await askHub(c.env, (hub) => hub.cancel(id, token));
   if (id === null || cancelled === null) return refuse(c, "Job not found");
@@ -147,7 +141,7 @@ export async function cancel(c: AppContext): Promise<Response> {
  * As with polling, everyone who knows the id may follow the job.
  */
 export async function events(c: AppContext): Promise<Response> {
-  const id = jobId(c);
+  const id = readJobId(c);
   return id === null ? refuse(c, "Job not found") : await eventsOf(c, id, c.req.header("Last-Event-ID"));
 }
 
@@ -171,7 +165,7 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
 }
 
 /**
- * `GET /v1/jobs`: a part of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id is
+ * `GET /v1/jobs`: a page of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id is
  * known to every worker that the user has paired with, and it begins with the binding [JB14].
  */
 export async function userJobs(c: AppContext): Promise<Response> {
@@ -187,14 +181,14 @@ export async function userJobs(c: AppContext): Promise<Response> {
 
   const limit = Number(query.data.limit ?? LIMITS.jobsListed);
   // One more than asked for tells whether there are others. A stranger who binds a token to the id of another user must not see what was committed before.
-  const part: PageRequest = { before: readCursor(query.data.before), since: bound.boundAt, limit: limit + 1 };
+  const page: PageRequest = { before: readCursor(query.data.before), since: bound.boundAt, limit: limit + 1 };
   // The hub must be asked first: a job leaves the hub only when D1 has it.
-  const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, part)).catch((error: unknown) => {
+  const ofHub = await askHub(c.env, (hub) => hub.userJobs(userId, page)).catch((error: unknown) => {
     // During a deploy the hub may be older. D1 has its jobs within 2 s.
     if (error instanceof HubUnavailable && error.isOlder) return [];
     throw error;
   });
-  const found = partOf(joined(ofHub, await findUserJobs(c.env.DB, userId, part)), part);
+  const found = pageOf(joined(ofHub, await findUserJobs(c.env.DB, userId, page)), page);
   const shown = found.slice(0, limit);
   const last = found.length > limit ? shown.at(-1) : undefined;
   const body: JobPage = { jobs: shown.map(summaryOf), next: last === undefined ? null : `${isoTime(last.createdAt)},${last.id}` };

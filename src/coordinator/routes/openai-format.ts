@@ -77,10 +77,10 @@ export type Ended = { job: Record<string, unknown>; attempt: number };
 export type Head = { api: OpenAiApi; jobId: string; model: string; created: number };
 
 /** An error of OpenAI's API, with its status. */
-export type OpenAiError = { status: number; error: { message: string; type: string; param: null; code: string } };
+export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: null; code: string } };
 
 /** The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved [PY8]. */
-const STATUS: Readonly<Record<string, number>> = {
+const STATUS: Readonly<Record<string, 400 | 504>> = {
   context_length_exceeded: 400,
   content_refused: 400,
   execution_timeout: 504,
@@ -95,12 +95,12 @@ const TYPES: Readonly<Record<number, string>> = {
 };
 
 /** An error of a status. `code` is the coordinator's own name of it. */
-export function openAiError(status: number, code: string, message: string): OpenAiError {
+export function openAiError<Status extends number>(status: Status, code: string, message: string): OpenAiError<Status> {
   return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
 }
 
 /** The error of a job that failed; null if it was completed. */
-export function failureOf({ job }: Ended): OpenAiError | null {
+export function failureOf({ job }: Ended): OpenAiError<400 | 503 | 504> | null {
   if (job.status === "completed") return null;
   const { error, message } = isJsonObject(job.result) ? job.result : {};
   const code = typeof error === "string" ? error : "worker_error";

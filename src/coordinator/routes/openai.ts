@@ -11,8 +11,8 @@ import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
 import { errorFacts, logError } from "../log.ts";
 import { STREAM_HEADERS } from "../stream/reader.ts";
 import { TUNING } from "../tuning.ts";
-import { idempotencyKey, payloadForWorker, place, type ValidCommit } from "./commit.ts";
-import { eventsOf, findJobText, settlementHeaders } from "./job.ts";
+import { accept, idempotencyKey, payloadForWorker, type ValidCommit } from "./commit.ts";
+import { eventsOf, findJobText, setSettlement } from "./job.ts";
 import {
   answerOf,
   chunkOf,
@@ -45,18 +45,15 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; online are: ${models.join(", ") || "none"}` : "";
   const body = { error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error };
-  const sent = new Headers(headers);
+  // The payment was submitted, so its money may move for a job.
+  const sent = new Headers({ ...Object.fromEntries(headers), ...(c.get("hasPaid") === true && NO_RETRY) });
   sent.delete("Content-Length");
   sent.set("Content-Type", "application/json");
-  // The payment was submitted, so its money may move for a job.
-  if (c.get("hasPaid") === true) forbidRetry(sent);
   c.res = new Response(JSON.stringify(body), { status, headers: sent });
 };
 
 /** Without this OpenAI's clients would automatically buy the same job again, up to three times in all. */
-function forbidRetry(headers: Headers): void {
-  headers.set("x-should-retry", "false");
-}
+const NO_RETRY = { "x-should-retry": "false" };
 
 /** `POST /v1/chat/completions` and `POST /v1/completions`: FAST jobs with FAST's price, waited for. */
 export const complete =
@@ -72,10 +69,10 @@ export const complete =
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
     const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
-    const placing = placed(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
+    const accepting = accepted(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
     // A client that leaves does not cut this: its payment may be settling, and its job can be cancelled only when it is there [PY7].
-    c.executionCtx.waitUntil(placing.catch(() => {}));
-    const job = await placing;
+    c.executionCtx.waitUntil(accepting.catch(() => {}));
+    const job = await accepting;
     if (!job.ok) return job.reason;
     const { jobId, headers, leave } = job.value;
     const head: Head = { api, jobId, model, created: Math.floor(Date.now() / 1_000) };
@@ -83,28 +80,23 @@ export const complete =
     return stream && !c.req.raw.signal.aborted ? streamed(c, head, headers, includeUsage, leave) : await waited(c, head, headers, leave);
   };
 
-/** A job that was placed: its id, the headers of its answer, and what to do when its client leaves. */
-type Placed = { jobId: string; headers: Headers; leave: () => void };
+/** A job that was accepted: its id, the headers of its answer, and what to do when its client leaves. */
+type Accepted = { jobId: string; headers: Record<string, string>; leave: () => void };
 
-/** Places a job, and cancels it if its client has left meanwhile. Without a job the reason is the answer. */
-async function placed(c: AppContext, commit: ValidCommit): Promise<Result<Placed, Response>> {
-  const answer = await place(c, commit);
-  if (answer.status !== 201) return { ok: false, reason: answer };
-  const json = readJson(await answer.text());
-  const jobId = json.ok && isJsonObject(json.value) ? String(json.value.job_id) : "";
-  const headers = new Headers(answer.headers);
-  headers.delete("Content-Length");
-  headers.set("x-job-id", jobId);
-  forbidRetry(headers);
-  const token = headers.get("X-Cancel-Token");
+/** Commits a job, and cancels it if its client has left meanwhile. Without a job the reason is the answer. */
+async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Accepted, Response>> {
+  const job = await accept(c, commit);
+  if (!job.ok) return job;
+  const { jobId, cancelToken } = job.value;
+  if (cancelToken !== undefined) c.header("X-Cancel-Token", cancelToken);
   const leave = () => {
     // The client of an answer that was replaced is still there.
-    if (token === null || c.get("isReplaced") === true) return;
-    const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, token, true));
+    if (cancelToken === undefined || c.get("isReplaced") === true) return;
+    const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, cancelToken, true));
     c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
   };
   if (c.req.raw.signal.aborted) leave();
-  return { ok: true, value: { jobId, headers, leave } };
+  return { ok: true, value: { jobId, headers: { "x-job-id": jobId, ...NO_RETRY }, leave } };
 }
 
 /**
@@ -117,22 +109,20 @@ function userOf(c: AppContext): string {
   return `openai-${createHash("sha256").update(source).digest("hex")}`;
 }
 
-async function waited(c: AppContext, head: Head, headers: Headers, leave: () => void): Promise<Response> {
-  headers.set("Content-Type", "application/json");
+async function waited(c: AppContext, head: Head, headers: Accepted["headers"], leave: () => void): Promise<Response> {
   const { signal } = c.req.raw;
   signal.addEventListener("abort", leave, { once: true });
   const ended = await endOf(c, head.jobId, signal);
   signal.removeEventListener("abort", leave);
-  if (!c.get("settings").testnetMode) await tellMoney(c, head.jobId, headers);
+  if (!c.get("settings").testnetMode) await tellMoney(c, head.jobId);
   const failure = ended === null ? openAiError(503, "overloaded", UNREAD) : failureOf(ended);
-  if (ended !== null && failure === null) return new Response(JSON.stringify(answerOf(head, ended)), { status: 200, headers });
-  return new Response(JSON.stringify({ error: failure?.error }), { status: failure?.status ?? 503, headers });
+  if (ended !== null && failure === null) return c.json(answerOf(head, ended), 200, headers);
+  return c.json({ error: failure?.error }, failure?.status ?? 503, headers);
 }
 
 /** Says what became of the payment by now: it may be settled since the commit, and a credit since the job has failed [PY4, PY9]. */
-async function tellMoney(c: AppContext, jobId: string, headers: Headers): Promise<void> {
-  const settlement = await askHub(c.env, (hub) => hub.settlement(jobId)).catch(unread(c, jobId));
-  if (settlement !== null) for (const [name, value] of settlementHeaders(settlement)) headers.set(name, value);
+async function tellMoney(c: AppContext, jobId: string): Promise<void> {
+  setSettlement(c, await askHub(c.env, (hub) => hub.settlement(jobId)).catch(unread(c, jobId)));
 }
 
 async function endOf(c: AppContext, jobId: string, signal: AbortSignal): Promise<Ended | null> {
@@ -140,8 +130,7 @@ async function endOf(c: AppContext, jobId: string, signal: AbortSignal): Promise
   return null;
 }
 
-function streamed(c: AppContext, head: Head, headers: Headers, includeUsage: boolean, leave: () => void): Response {
-  for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
+function streamed(c: AppContext, head: Head, headers: Accepted["headers"], includeUsage: boolean, leave: () => void): Response {
   const left = new AbortController();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -152,7 +141,7 @@ function streamed(c: AppContext, head: Head, headers: Headers, includeUsage: boo
   });
   // A stream that nobody ends stays open for its client. After a client that has left there is nothing to abort.
   c.executionCtx.waitUntil(send(lines(c, head, includeUsage, left.signal), writer).catch((error: unknown) => writer.abort(error)));
-  return new Response(readable, { status: 200, headers });
+  return c.body(readable, 200, { ...headers, ...STREAM_HEADERS });
 }
 
 async function send(texts: AsyncIterable<string>, writer: WritableStreamDefaultWriter<Uint8Array>): Promise<void> {

@@ -9,16 +9,16 @@ import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
-import type { CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
+import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
-import { answerAccepted, answerRefused, setSettlement } from "./job.ts";
+import { answerRefused, setSettlement } from "./job.ts";
 
-/** A commit that was read and validated. `input()` gives it for one call of the hub: a later call waits only for the rest of `wait` (seconds). */
-export type HubCommit = { wait: number; input: () => CommitInput };
+/** Gives a commit that was read and validated, for one call of the hub: a later call waits only for the rest of the time. */
+export type HubCommit = () => CommitInput;
 
 /** Why a payment cannot be used. `unavailable` means that the facilitator gave no usable answer. */
 type PaymentFault = { kind: "invalid" | "unavailable"; reason: string };
@@ -65,25 +65,25 @@ export const paymentGate =
  * endpoint and fields: the same payment for another job is refused [PY6]. Nothing is charged before `submit`, and then only when a worker is
  * claimed [PY7].
  */
-export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: ResolvedPolicy, binding: string): Promise<Response> {
+export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: ResolvedPolicy, binding: string): Promise<Result<AcceptedJob, Response>> {
   const offer = await offerOf(c.get("settings"), policy, clientUrl(c).href);
   const read = readPayment(paymentHeaders(c), offer, Date.now());
   if (!read.ok) {
     // If the idempotency key has a stored answer, that answer counts, whatever is wrong with the payment [API5].
-    const stored = await askHub(c.env, (hub) => hub.stored(hubCommit.input()));
-    if (stored?.state === "known") return await acceptedBefore(c, stored, hubCommit.wait);
-    if (stored !== null) return refusedPaid(c, offer, stored);
-    return answer402(c, offer, `invalid_payment: ${read.reason}`);
+    const stored = await askHub(c.env, (hub) => hub.stored(hubCommit()));
+    if (stored?.state === "known") return accepted(c, stored);
+    if (stored !== null) return refused(refusedPaid(c, offer, stored));
+    return refused(answer402(c, offer, `invalid_payment: ${read.reason}`));
   }
   const payment = read.value;
 
   const input = paymentInput(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...hubCommit.input(), again }, input));
+  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...hubCommit(), again }, input));
   switch (reservation.state) {
     case "known":
-      return await acceptedBefore(c, reservation, hubCommit.wait);
+      return accepted(c, reservation);
     case "refused":
-      return refusedPaid(c, offer, reservation);
+      return refused(refusedPaid(c, offer, reservation));
     case "credit":
       // This payment was settled for a job that failed. It needs no verification, and its authorization may have expired.
       return await submit(c, hubCommit, offer, input, payment.payer ?? "");
@@ -97,21 +97,25 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   // A client that has left would not see the answer. It may send the same payment again.
   const hasLeft = c.req.raw.signal.aborted;
   if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
-  await askHub(c.env, (hub) => hub.release(input.key, hubCommit.input().id)).catch((error: unknown) => {
+  await askHub(c.env, (hub) => hub.release(input.key, hubCommit().id)).catch((error: unknown) => {
     // The reservation ends by itself after a minute. Until then the same payment has to wait.
     logError("reservation_not_released", { request_id: c.get("requestId"), ...errorFacts(error) });
   });
-  if (payer.ok) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+  if (payer.ok) return refused(refuse(c, "overloaded", RETRY_AFTER.overloaded));
   const { kind, reason } = payer.reason;
-  if (kind === "invalid") return answer402(c, offer, `invalid_payment: ${reason}`);
+  if (kind === "invalid") return refused(answer402(c, offer, `invalid_payment: ${reason}`));
   logError("facilitator_unavailable", { request_id: c.get("requestId"), reason });
-  return refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable);
+  return refused(refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable));
 }
 
-/** Answers a repeated commit with the job that it made the first time. */
-async function acceptedBefore(c: AppContext, known: Extract<ReserveAnswer, { state: "known" }>, wait: number): Promise<Response> {
-  setSettlement(c, known.settlement);
-  return await answerAccepted(c, known, wait);
+/** The job of a commit that was paid, now or when it came first. */
+function accepted(c: AppContext, job: BoughtJob): Result<AcceptedJob, Response> {
+  setSettlement(c, job.settlement);
+  return { ok: true, value: job };
+}
+
+function refused(answer: Response): Result<AcceptedJob, Response> {
+  return { ok: false, reason: answer };
 }
 
 /** Returns the payment as the hub stores it. */
@@ -155,22 +159,19 @@ async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
 }
 
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
-async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Response> {
+async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Result<AcceptedJob, Response>> {
   c.set("hasPaid", true);
   const answer = await submitAndSettle(c, hubCommit, input, payer);
-  if (answer.ok) {
-    setSettlement(c, answer.settlement);
-    return await answerAccepted(c, answer, hubCommit.wait);
-  }
-  if (answer.reason !== "payment_failed") return refusedPaid(c, offer, answer);
+  if (answer.ok) return accepted(c, answer);
+  if (answer.reason !== "payment_failed") return refused(refusedPaid(c, offer, answer));
   setSettlement(c, answer.settlement);
-  return answer402(c, offer, failureText(answer));
+  return refused(answer402(c, offer, failureText(answer)));
 }
 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const texts = { payload, requirements };
-  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit.input(), settles: true, again }, key, payer, texts));
+  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
   return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId: submitted.jobId, job: null, settlement: null };
@@ -185,7 +186,7 @@ async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, out
   for (const pause of [0, ...TUNING.outcomePauses]) {
     if (pause > 0) await scheduler.wait(pause);
     try {
-      const answer = await askHub(c.env, (hub) => hub.settled(hubCommit.input(), key, outcome));
+      const answer = await askHub(c.env, (hub) => hub.settled(hubCommit(), key, outcome));
       if (answer.ok || answer.reason !== "reservation_lost") return answer;
     } catch (error) {
       if (!(error instanceof HubUnavailable)) throw error;

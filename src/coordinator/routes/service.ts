@@ -97,7 +97,7 @@ export function llmsText(c: AppContext): Response {
   if (address === null) return refuse(c, "not_found");
   const { origin } = address;
   const { instance, network, testnetMode } = c.get("settings");
-  fresh(c);
+  cacheForMinutes(c);
   c.header("Content-Type", "text/plain; charset=utf-8");
   return c.body(`# Compute Router
 
@@ -126,7 +126,7 @@ export function x402Resources(c: AppContext): Response {
   const address = addressOf(c);
   if (address === null) return refuse(c, "not_found");
   const { network, testnetMode, publicHost } = c.get("settings");
-  fresh(c);
+  cacheForMinutes(c);
   return c.json<X402Resources>({
     x402Version: 2,
     version: 1,
@@ -138,7 +138,7 @@ export function x402Resources(c: AppContext): Response {
 }
 
 /** Sets how long an answer may be kept: /llms.txt and /.well-known/x402 depend on the address that was asked for, and change at a deploy only. */
-function fresh(c: AppContext): void {
+function cacheForMinutes(c: AppContext): void {
   c.header("Cache-Control", "public, max-age=300");
   c.header("Vary", "X-Forwarded-Proto");
 }

@@ -103,8 +103,8 @@ export async function findResult(db: D1Database, jobId: string): Promise<StoredR
   return row === null ? null : StoredResult.parse(row);
 }
 
-/** Selects a part of some jobs of one user, newest first. */
-export function partOf(all: readonly UserJob[], { before, since = 0, limit }: PageRequest): UserJob[] {
+/** Selects a page of some jobs of one user, newest first. */
+export function pageOf(all: readonly UserJob[], { before, since = 0, limit }: PageRequest): UserJob[] {
   const isOlder = ({ createdAt, id }: UserJob): boolean => before === null || createdAt < before.at || (createdAt === before.at && id < before.id);
   return all
     .filter((job) => job.createdAt >= since && isOlder(job))
@@ -119,7 +119,7 @@ export function joined(ofHub: readonly UserJob[], ofD1: readonly UserJob[]): Use
   return [...byId.values()];
 }
 
-/** Returns a part of the jobs of a user that D1 has. @throws {StoreUnavailable} */
+/** Returns a page of the jobs of a user that D1 has. @throws {StoreUnavailable} */
 export async function findUserJobs(db: D1Database, userId: string, { before, since = 0, limit }: PageRequest): Promise<UserJob[]> {
   const isOlder = before === null ? undefined : and(lte(jobs.createdAt, before.at), or(lt(jobs.createdAt, before.at), lt(jobs.id, before.id)));
   const query = drizzle(db)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { UserJob } from "../../../src/coordinator/hub/rpc.ts";
-import { joined, partOf } from "../../../src/coordinator/store/jobs.ts";
+import { joined, pageOf } from "../../../src/coordinator/store/jobs.ts";
 
 const job = (id: string, createdAt: number, status: UserJob["status"] = "pending"): UserJob => ({
   ...{ id, jobType: "TASK", status, createdAt },
@@ -11,17 +11,17 @@ const ids = (jobs: UserJob[]): string => jobs.map(({ id }) => id).join("");
 describe("a part of the jobs of a user", () => {
   it("[JB14] is newest first, and of jobs of one time the larger id is the newer", () => {
     const all = [job("b", 5), job("a", 9), job("d", 5), job("c", 5)];
-    expect(ids(partOf(all, { before: null, limit: 9 }))).toBe("adcb");
-    expect(ids(partOf(all, { before: null, limit: 2 }))).toBe("ad");
-    expect(ids(partOf(all, { before: { at: 5, id: "d" }, limit: 9 }))).toBe("cb");
-    expect(ids(partOf(all, { before: { at: 9, id: "" }, limit: 9 }))).toBe("dcb");
-    expect(ids(partOf(all, { before: { at: 5, id: "" }, limit: 9 }))).toBe("");
+    expect(ids(pageOf(all, { before: null, limit: 9 }))).toBe("adcb");
+    expect(ids(pageOf(all, { before: null, limit: 2 }))).toBe("ad");
+    expect(ids(pageOf(all, { before: { at: 5, id: "d" }, limit: 9 }))).toBe("cb");
+    expect(ids(pageOf(all, { before: { at: 9, id: "" }, limit: 9 }))).toBe("dcb");
+    expect(ids(pageOf(all, { before: { at: 5, id: "" }, limit: 9 }))).toBe("");
   });
 
   it("[JB14] begins when the token was bound, to the millisecond; an earlier router does not say when", () => {
     const all = [job("a", 4), job("b", 5), job("c", 6)];
-    expect(ids(partOf(all, { before: null, since: 5, limit: 9 }))).toBe("cb");
-    expect(ids(partOf(all, { before: null, limit: 9 }))).toBe("cba");
+    expect(ids(pageOf(all, { before: null, since: 5, limit: 9 }))).toBe("cb");
+    expect(ids(pageOf(all, { before: null, limit: 9 }))).toBe("cba");
   });
 
   it("[JB14] has each job once: as the hub says, unless D1, which was asked later, has its end", () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
-import type { Conn, Registered } from "../../../src/coordinator/hub/sockets.ts";
+import type { Registered } from "../../../src/coordinator/hub/attachment.ts";
+import type { Conn } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
 import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
@@ -62,7 +63,7 @@ class Crowd {
       beatAt: 0,
       unreadBytes: 0,
       budgets: null,
-      spared: null,
+      exempted: null,
       foreignResults: 0,
       registering: false,
       leaving: false,
