@@ -113,6 +113,13 @@ function asHost(text: string): string {
   return isLoopback(hostname) ? new URL(`http://${text}`).host : host;
 }
 
+/** The name of the setting of a rate: that of `trustPerMinute` is TRUST_PER_MINUTE. */
+function settingOf(rate: string): string {
+  return rate.replaceAll(/[A-Z]/g, "_$&").toUpperCase();
+}
+
+const RateVariables = Object.fromEntries(Object.entries(RATES).map(([rate, fallback]) => [settingOf(rate), count(fallback)]));
+
 const Variables = z.object({
   INSTANCE: z.enum(["evm", "svm"]),
   TESTNET_MODE: flag,
@@ -155,30 +162,7 @@ const Variables = z.object({
   QUEUED_JOBS: count(LIMITS.queuedJobs),
   QUEUED_BYTES: count(LIMITS.queuedPayloadBytes),
   QUEUED_JOBS_PER_USER: count(LIMITS.queuedJobsPerUser),
-  CLIENT_STORED_BYTES: count(RATES.clientStoredBytes),
-  PAYER_STORED_BYTES: count(RATES.payerStoredBytes),
-  COMMITS_PER_MINUTE: count(RATES.commitsPerMinute),
-  PAID_COMMITS_PER_MINUTE: count(RATES.paidCommitsPerMinute),
-  POLLS_PER_TEN_SECONDS: count(RATES.pollsPerTenSeconds),
-  TRUST_PER_MINUTE: count(RATES.trustPerMinute),
-  SOCKETS_PER_IP: count(RATES.socketsPerIp),
-  CONNECTS_PER_MINUTE: count(RATES.connectsPerMinute),
-  MESSAGES_PER_SECOND: count(RATES.messagesPerSecond),
-  MESSAGE_BURST: count(RATES.messageBurst),
-  BYTES_PER_SECOND: count(RATES.bytesPerSecond),
-  BYTE_BURST: count(RATES.byteBurst),
-  CLIENT_MESSAGES_PER_SECOND: count(RATES.clientMessagesPerSecond),
-  CLIENT_MESSAGE_BURST: count(RATES.clientMessageBurst),
-  CLIENT_BYTES_PER_SECOND: count(RATES.clientBytesPerSecond),
-  CLIENT_BYTE_BURST: count(RATES.clientByteBurst),
-  UPDATES_PER_SECOND: count(RATES.updatesPerSecond),
-  UPDATE_BURST: count(RATES.updateBurst),
-  CLIENT_UPDATES_PER_SECOND: count(RATES.clientUpdatesPerSecond),
-  CLIENT_UPDATE_BURST: count(RATES.clientUpdateBurst),
-  PAIRING_CLAIMS_PER_MINUTE: count(RATES.pairingClaimsPerMinute),
-  FAILED_PAIRING_CLAIMS_PER_MINUTE: count(RATES.failedPairingClaimsPerMinute),
-  FAILED_PAIRING_CLAIMS_PER_BLOCK: count(RATES.failedPairingClaimsPerBlock),
-  PAIRING_CONNECTED_MINUTES: count(RATES.pairingConnectedMinutes),
+  ...RateVariables,
 });
 
 /** The names of all settings. */
@@ -241,33 +225,13 @@ export function readSettings(env: Record<string, unknown>): Settings {
       expiredCode: v.EXPIRED_CODE_HOURS,
       pairing: v.RETENTION_PAIRING_DAYS,
     },
-    rates: {
-      commitsPerMinute: v.COMMITS_PER_MINUTE,
-      paidCommitsPerMinute: v.PAID_COMMITS_PER_MINUTE,
-      pollsPerTenSeconds: v.POLLS_PER_TEN_SECONDS,
-      trustPerMinute: v.TRUST_PER_MINUTE,
-      socketsPerIp: v.SOCKETS_PER_IP,
-      connectsPerMinute: v.CONNECTS_PER_MINUTE,
-      messagesPerSecond: v.MESSAGES_PER_SECOND,
-      messageBurst: v.MESSAGE_BURST,
-      bytesPerSecond: v.BYTES_PER_SECOND,
-      byteBurst: v.BYTE_BURST,
-      clientMessagesPerSecond: v.CLIENT_MESSAGES_PER_SECOND,
-      clientMessageBurst: v.CLIENT_MESSAGE_BURST,
-      clientBytesPerSecond: v.CLIENT_BYTES_PER_SECOND,
-      clientByteBurst: v.CLIENT_BYTE_BURST,
-      updatesPerSecond: v.UPDATES_PER_SECOND,
-      updateBurst: v.UPDATE_BURST,
-      clientUpdatesPerSecond: v.CLIENT_UPDATES_PER_SECOND,
-      clientUpdateBurst: v.CLIENT_UPDATE_BURST,
-      clientStoredBytes: v.CLIENT_STORED_BYTES,
-      payerStoredBytes: v.PAYER_STORED_BYTES,
-      pairingClaimsPerMinute: v.PAIRING_CLAIMS_PER_MINUTE,
-      failedPairingClaimsPerMinute: v.FAILED_PAIRING_CLAIMS_PER_MINUTE,
-      failedPairingClaimsPerBlock: v.FAILED_PAIRING_CLAIMS_PER_BLOCK,
-      pairingConnectedMinutes: v.PAIRING_CONNECTED_MINUTES,
-    },
+    rates: ratesOf(v),
   };
+}
+
+function ratesOf(v: Record<string, unknown>): Settings["rates"] {
+  const rates: Settings["rates"] = { ...RATES };
+  return Object.assign(rates, Object.fromEntries(Object.keys(RATES).map((rate) => [rate, v[settingOf(rate)]])));
 }
 
 /** Settings whose values may contain a key or a password. */

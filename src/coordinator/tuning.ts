@@ -17,6 +17,8 @@ export const TUNING = {
   purgedRows: 10_000,
   retentionRows: 500,
   retentionBatches: 40,
+  /** The most of the operator's orders that are read at once; the others follow with the next. */
+  paymentOrders: 100,
   /** How long changes are collected after a write of the journal failed. Without the pause the rebuilt hub would fail again at once, in an endless loop. */
   journalPause: 500,
   /**

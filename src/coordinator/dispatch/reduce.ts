@@ -34,11 +34,11 @@ import {
   wait,
 } from "./lifecycle.ts";
 import { awaitsTurn, closeWithoutJob, isPaid } from "./payment-moves.ts";
-import { register } from "./registration.ts";
+import { changeTier, register, update } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
 import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
-import { changeOffer, dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
+import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
@@ -103,10 +103,7 @@ function handleWithoutAnswer(
     case "chain":
       return decided(state, event, ctx);
     case "restored":
-      state.models.restore(event.models ?? []);
-      closeWithoutJob(state, ctx);
-      failUnpayable(state, ctx);
-      return endDamaged(event.damaged, ctx);
+      return restored(state, event, ctx);
     case "sockets_restored":
       return socketsRestored(state, ctx);
     case "paired":
@@ -115,12 +112,8 @@ function handleWithoutAnswer(
       return cancel(state, event, ctx);
     case "register":
       return register(state, event, ctx);
-    case "tier": {
-      const worker = state.workers.get(event.key);
-      if (worker === undefined || worker.tier === event.tier) return;
-      changeOffer(state, worker, { tier: event.tier }, ctx);
-      return matchWorker(state, worker, ctx);
-    }
+    case "tier":
+      return changeTier(state, event, ctx);
     case "time":
       return passTime(state, ctx);
   }
@@ -133,46 +126,18 @@ function handleWithoutAnswer(
     case "heard":
       return heard(state, worker, ctx);
     case "update":
-      worker.acks = event.acks;
-      worker.context = event.context ?? 0;
-      if (event.acks && worker.arrivesAt !== null) {
-        worker.arrivesAt = null;
-        indexWorker(state, worker);
-      }
-      changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
-      return matchWorker(state, worker, ctx);
+      return update(state, worker, event, ctx);
     case "ack":
     case "progress":
       return started(state, worker, event, ctx);
-    case "failed": {
-      const job = jobLeasedTo(state, worker, event.jobId, event.attempt);
-      if (job === undefined) return;
-      const { cause = "worker_error", message = null } = event;
-      if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
-      // Workers often call a refusal retryable, because another worker may answer.
-      if (event.retryable && cause !== "content_refused") return requeue(state, job, cause, null, ctx, message);
-      return deny(state, job, worker, cause, message, ctx);
-    }
-    case "reject": {
-      const job = jobLeasedTo(state, worker, event.jobId, undefined);
-      if (job === undefined) return;
-      // Workers that acknowledged a job and then reject it stay its holders. Any number of fresh keys could do so, so only the first ones use no attempt.
-      const isAttempt = statusOf(job) === "running" && job.holders.length - job.attempts >= LIMITS.startedRejections;
-      if (event.tooLong === true) return outgrow(state, job, worker, null, isAttempt, ctx);
-      return isAttempt ? requeue(state, job, "worker_error", null, ctx) : takeBack(state, job, ctx);
-    }
-    case "oversized": {
-      const job = jobLeasedTo(state, worker, event.jobId, undefined);
-      // The worker goes before its job does: its socket is about to be closed, so it must not get another job.
-      removeWorker(state, worker, ctx);
-      if (job === undefined) return orphan(state, worker, ctx);
-      ctx.sends.push({ type: "completion_ack", connId: event.connId, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
-      return requeue(state, job, "output_too_large", null, ctx);
-    }
+    case "failed":
+      return failed(state, worker, event, ctx);
+    case "reject":
+      return reject(state, worker, event, ctx);
+    case "oversized":
+      return oversized(state, worker, event, ctx);
     case "drain":
-      worker.draining = true;
-      indexWorker(state, worker);
-      return leaveIfDrained(state, worker, ctx);
+      return drain(state, worker, ctx);
     default:
       return event satisfies never;
   }
@@ -226,6 +191,14 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
   ctx.rows.push({ type: "insert", job: facts });
   wait(state, job, facts.createdAt + TIMING.claimWindow, ctx);
   return ACCEPTED;
+}
+
+/** Handles a memory that was rebuilt, before the open sockets have their workers again. */
+function restored(state: DispatchState, { damaged, models = [] }: EventOf<"restored">, ctx: ReduceContext): void {
+  state.models.restore(models);
+  closeWithoutJob(state, ctx);
+  failUnpayable(state, ctx);
+  endDamaged(damaged, ctx);
 }
 
 /** Ends the jobs whose payment's row could not be read, unless a worker has had the job already: no worker works unpaid [PY7]. */
@@ -297,6 +270,44 @@ function started(state: DispatchState, worker: Worker, { type, jobId, attempt }:
   // A hub that sleeps forgets what is not saved. An attempt that makes progress must not time out because of that.
   job.phase.lease.acked = true;
   save(job, ctx);
+}
+
+/** Handles `job_failed`. */
+function failed(state: DispatchState, worker: Worker, event: EventOf<"failed">, ctx: ReduceContext): void {
+  const job = jobLeasedTo(state, worker, event.jobId, event.attempt);
+  if (job === undefined) return;
+  const { cause = "worker_error", message = null } = event;
+  if (cause === "context_length_exceeded") return outgrow(state, job, worker, message, true, ctx);
+  // Workers often call a refusal retryable, because another worker may answer.
+  if (event.retryable && cause !== "content_refused") return requeue(state, job, cause, null, ctx, message);
+  deny(state, job, worker, cause, message, ctx);
+}
+
+/** Handles `job_reject` [WS9]. */
+function reject(state: DispatchState, worker: Worker, { jobId, tooLong }: EventOf<"reject">, ctx: ReduceContext): void {
+  const job = jobLeasedTo(state, worker, jobId, undefined);
+  if (job === undefined) return;
+  // Workers that acknowledged a job and then reject it stay its holders. Any number of fresh keys could do so, so only the first ones use no attempt.
+  const isAttempt = statusOf(job) === "running" && job.holders.length - job.attempts >= LIMITS.startedRejections;
+  if (tooLong === true) return outgrow(state, job, worker, null, isAttempt, ctx);
+  if (isAttempt) requeue(state, job, "worker_error", null, ctx);
+  else takeBack(state, job, ctx);
+}
+
+/** Handles a result that is too large to be read. */
+function oversized(state: DispatchState, worker: Worker, { connId, jobId }: EventOf<"oversized">, ctx: ReduceContext): void {
+  const job = jobLeasedTo(state, worker, jobId, undefined);
+  // The worker goes before its job does: its socket is about to be closed, so it must not get another job.
+  removeWorker(state, worker, ctx);
+  if (job === undefined) return orphan(state, worker, ctx);
+  ctx.sends.push({ type: "completion_ack", connId, jobId: job.id, answer: { status: "rejected", error: "output_too_large" } });
+  requeue(state, job, "output_too_large", null, ctx);
+}
+
+function drain(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
+  worker.draining = true;
+  indexWorker(state, worker);
+  leaveIfDrained(state, worker, ctx);
 }
 
 function cancel(state: DispatchState, { jobId, unlessStarted = false }: EventOf<"cancel">, ctx: ReduceContext): void {

@@ -1,4 +1,4 @@
-// Registers a worker, perhaps with jobs that it still runs. On a job's way: after a lost socket it gives the worker its lease back.
+// Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease back.
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { matchWorker } from "./claim.ts";
@@ -6,7 +6,7 @@ import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation, standingOf } from "./standing.ts";
 import { type DispatchState, executionTime, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { changeModels, dequeue, indexWorker, poolsOf } from "./workers.ts";
+import { changeModels, changeOffer, dequeue, indexWorker, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 
@@ -124,4 +124,24 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   setTimer(state, job);
   // A grace time that stays in the row would be over when the hub dies, and its worker lost at once.
   if (waited || started || job.graceSaved) save(job, ctx);
+}
+
+/** Handles a stake that was read again [ST2]. */
+export function changeTier(state: DispatchState, { key, tier }: EventOf<"tier">, ctx: ReduceContext): void {
+  const worker = state.workers.get(key);
+  if (worker === undefined || worker.tier === tier) return;
+  changeOffer(state, worker, { tier }, ctx);
+  matchWorker(state, worker, ctx);
+}
+
+/** Handles a `register` of a worker that is registered: it offers something else now [WS3]. */
+export function update(state: DispatchState, worker: Worker, event: EventOf<"update">, ctx: ReduceContext): void {
+  worker.acks = event.acks;
+  worker.context = event.context ?? 0;
+  if (event.acks && worker.arrivesAt !== null) {
+    worker.arrivesAt = null;
+    indexWorker(state, worker);
+  }
+  changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
+  matchWorker(state, worker, ctx);
 }

@@ -1,16 +1,17 @@
-// Reads the chain to decide about payments in doubt: nobody knows whether their money has moved. After a job's way.
+// Decides about payments in doubt, of which nobody knows whether their money has moved: asks the chain, and carries out the operator's orders. After a job's way.
 import { HOUR, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
-import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/index.ts";
+import { type Finding, IllegalMove, isInDoubt, type OrderOutcome, type Payment } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import type { ChainAnswer, ChainSource, Found } from "../payment/chain.ts";
 import { EvmChain } from "../payment/chain-evm.ts";
 import { SvmChain } from "../payment/chain-svm.ts";
+import { noteOutcome, openOrders, type PaymentOrder } from "../store/payment-orders.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
-type Parts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
+type ChainParts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
 
 /** This many readings take about four hours. */
 const MANY_READINGS = 50;
@@ -23,12 +24,12 @@ type Waiting = { due: number; readings: number; found: Found | null };
  * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing.
  */
 export class ChainReads {
-  readonly #parts: Parts;
+  readonly #parts: ChainParts;
   readonly #waiting = new Map<string, Waiting>();
   #running: Promise<void> | null = null;
   #blockDue = 0;
 
-  constructor(parts: Parts) {
+  constructor(parts: ChainParts) {
     this.#parts = parts;
   }
 
@@ -137,4 +138,48 @@ export function chainSource({ instance, network, payment }: Pick<Settings, "inst
   if (payment.rpcUrl === null) return null;
   const rpc = { url: payment.rpcUrl, deadline: TIMING.chainAnswer };
   return instance === "evm" ? new EvmChain(rpc, network) : new SvmChain(rpc, network);
+}
+
+type OrderParts = { dispatcher: Dispatcher; ledger: LedgerStore; db: () => D1Database; clock: () => number };
+
+/**
+ * The operator's orders [PY8]. Each is carried out once: the ledger notes its id in the transaction that changes its payment. D1 gets the outcome after
+ * that, and an order whose outcome D1 did not take is not carried out again.
+ */
+export class PaymentOrders {
+  readonly #parts: OrderParts;
+  #running: Promise<void> | null = null;
+
+  constructor(parts: OrderParts) {
+    this.#parts = parts;
+  }
+
+  /** Carries out the orders that have no outcome. Never rejects. */
+  carryOut(): Promise<void> {
+    this.#running ??= this.#run()
+      .catch((error: unknown) => logError("payment_orders_failed", errorFacts(error)))
+      .finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { db, clock, ledger } = this.#parts;
+    const { orders, invalid } = await openOrders(db());
+    for (const id of invalid) await noteOutcome(db(), id, "invalid", clock());
+    for (const order of orders) {
+      const outcome = ledger.orderOutcome(order.id) ?? (await this.#carryOut(order));
+      if (outcome !== "under_way") await noteOutcome(db(), order.id, outcome, clock());
+    }
+  }
+
+  async #carryOut({ id, key, verb }: PaymentOrder): Promise<OrderOutcome> {
+    const { dispatcher } = this.#parts;
+    const stored = dispatcher.storedPayment(key);
+    const outcome = dispatcher.apply({ type: "order", key, verb, stored });
+    if (outcome === "under_way") return outcome;
+    dispatcher.keepOrder(id, outcome);
+    await dispatcher.whenDurable();
+    logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored?.jobId.slice(0, 8) ?? null });
+    return outcome;
+  }
 }
