@@ -208,13 +208,18 @@ export function readSettings(env: Record<string, unknown>): Settings {
     stake: stakeOf(v),
     payment: evm
       ? {
-          ...{ payTo: v.EVM_PAY_TO, facilitator: v.EVM_FACILITATOR, authorization: v.EVM_FACILITATOR_AUTHORIZATION ?? null },
+          payTo: v.EVM_PAY_TO,
+          facilitator: v.EVM_FACILITATOR,
+          authorization: v.EVM_FACILITATOR_AUTHORIZATION ?? null,
           asset: { address: v.EVM_USDC, name: v.EVM_USDC_NAME, version: v.EVM_USDC_VERSION },
           rpcUrl: v.EVM_RPC_URL ?? null,
         }
       : {
-          ...{ payTo: v.SVM_PAY_TO, facilitator: v.SVM_FACILITATOR, authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null },
-          ...{ asset: null, rpcUrl: v.SVM_RPC_URL ?? null },
+          payTo: v.SVM_PAY_TO,
+          facilitator: v.SVM_FACILITATOR,
+          authorization: v.SVM_FACILITATOR_AUTHORIZATION ?? null,
+          asset: null,
+          rpcUrl: v.SVM_RPC_URL ?? null,
         },
     storageBytes: v.STORAGE_BYTES,
     queue: { jobs: v.QUEUED_JOBS, bytes: v.QUEUED_BYTES, jobsPerUser: v.QUEUED_JOBS_PER_USER },

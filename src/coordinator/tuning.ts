@@ -1,5 +1,6 @@
-// Times (ms) and sizes inside the coordinator. No client or worker depends on them, so they can change with any release.
-// The limits that clients and workers see are in src/protocol/limits.ts and times.ts. `PARTS` in scripts/source-laws.ts says which folders may import this file.
+// Times (ms) and sizes inside the coordinator. No rule names them and no table of the docs prints them, so they can change with any release.
+// Those of the rules and tables are in src/protocol/limits.ts and times.ts, whether clients see them or not. `PARTS` in scripts/source-laws.ts says which folders
+// may import this file.
 import { KiB, MiB } from "../protocol/limits.ts";
 import { MINUTE, SECOND } from "../protocol/times.ts";
 

@@ -1,5 +1,6 @@
 // JSON and text at the border: measure, scan, parse and compare untrusted text, and cut members out of JSON without changing them. It also has the one type
-// of a result that can fail. Every step of a job's way uses it, and it imports the limits only.
+// of a result that can fail. Every step of a job's way uses it, and at run time it imports the limits only.
+import type * as z from "zod";
 import { LIMITS } from "./limits.ts";
 
 /** The result of a function with expected failures: a value, or a reason. Only bugs throw. */
@@ -54,6 +55,12 @@ export function readJson(text: string, limit: number = LIMITS.jsonDepth): Result
   if (!isShallowJson(text, limit)) return { ok: false, reason: "too_deep" };
   const value = parseJson(text);
   return value === undefined ? { ok: false, reason: "invalid_json" } : { ok: true, value };
+}
+
+/** Reads JSON text by a schema; null if it is absent or not of this form. */
+export function readAs<T>(schema: z.ZodType<T>, text: string | null): T | null {
+  const json = text === null ? null : readJson(text);
+  return (json?.ok === true ? schema.safeParse(json.value).data : undefined) ?? null;
 }
 
 /** Parses JSON text of any depth; undefined for text that is not JSON. Use {@link readJson} for text of a stranger. */

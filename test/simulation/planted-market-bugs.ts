@@ -62,13 +62,7 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
   one("JB11", "jobs of the own network count", "standing.ts", '(network !== "" && network !== own)', 'network !== ""'),
   one("JB11", "PRIVATE jobs count", "standing.ts", 'job.privacyClass === "PUBLIC" && isCommittedElsewhere', "isCommittedElsewhere"),
   one("JB11", "one user counts twice", "standing.ts", " && !record.users.includes(user);", ";"),
-  one(
-    "JB11",
-    "a job that has lost an attempt goes to a newcomer again",
-    "workers.ts",
-    "(job.attempts ?? 0) > 0 && typeof",
-    "(job.attempts ?? 0) > 9 && typeof",
-  ),
+  one("JB11", "a job that has lost an attempt goes to a newcomer again", "workers.ts", "job.attempts > 0 && job.outgrown", "job.attempts > 9 && job.outgrown"),
   one(
     "JB11",
     "the word of one key ends a job",

@@ -17,6 +17,7 @@ import {
   needsProven,
   ownersOf,
   queuedBytes,
+  newJob,
   type Wanted,
 } from "./workers.ts";
 
@@ -135,7 +136,7 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
 
 /** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
-  const find = () => findWorker(state, job, ctx, () => true);
+  const find = () => findWorker(state, newJob(job), ctx, () => true);
   return find() !== undefined || (recheckSilentIfDue(state, ctx) && find() !== undefined);
 }
 
@@ -193,7 +194,7 @@ function nextIdle(state: DispatchState, job: Wanted, ctx: ReduceContext, accept:
     const worker = state.workers.get(key);
     return worker !== undefined && accept(key) && isEligible(state, job, worker);
   };
-  const fits = typeof job.outgrown === "number" ? isAccepted : accept;
+  const fits = job.outgrown !== null ? isAccepted : accept;
   const firstOf = (find: (name: PoolName) => string | undefined) => names.map(find).find((key) => key !== undefined);
   const proven = firstOf((name) => idleIn(state, name)?.firstWhere(fits)?.id);
   const isProvenTurn = proven !== undefined && !isForProbation(job.id);

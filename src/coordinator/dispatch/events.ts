@@ -1,4 +1,5 @@
-// The contract between the core and the hub around it: events go in, answers and changes come out. On a job's way: every step.
+// The contract between the core and the hub around it: events go in, answers and changes come out. At its end stands what the core passes on while it handles
+// an event. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/text.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";

@@ -105,28 +105,16 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     const last = snapshot.phase.kind === "leased" ? snapshot.holders.at(-1) : undefined;
     const lease = last !== undefined && !state.leases.has(last.key) ? last : undefined;
     const claimDue = Math.min(snapshot.phase.kind !== "leased" ? snapshot.phase.claimDue : windowOf(facts, snapshot, now), now + TIMING.claimWindow);
-    const {
-      attempts,
-      started = snapshot.holders.length > 0,
-      streamed = false,
-      holders,
-      denials,
-      network,
-      model,
-      isChat,
-      payment,
-      cause,
-      message,
-      outgrown,
-      trustedKeys,
-    } = snapshot;
+    const { started = snapshot.holders.length > 0, streamed = false, payment } = snapshot;
     // The end of a job with a payment may be later: while the outcome is unknown it is the end of the authorization.
     const totalDue = payment === null ? Math.min(snapshot.totalDue, now + TIMING.total) : snapshot.totalDue;
     const job: LiveJob = {
       ...facts,
-      ...(model !== undefined && { model }),
-      ...(isChat === true && { isChat }),
-      ...{ rev, attempts, started, streamed, holders, denials, network, payment, cause, message, outgrown, trustedKeys, totalDue },
+      ...snapshot,
+      rev,
+      started,
+      streamed,
+      totalDue,
       payer: state.ledger.payments.get(payment ?? "")?.payer ?? null,
       tried: new Set(snapshot.tried),
       struck: new Set(snapshot.struck),

@@ -96,8 +96,15 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
     return known;
   }
   const network: Network = {
-    ...{ name, lastUsedAt: now, failures: 0, backOffUntil: 0, seq: state.nextSeq++ },
-    ...{ keys: new Set(), atWork: new Set(), idle: new Pools(() => new IdlePool()), placed: new Set() },
+    name,
+    lastUsedAt: now,
+    failures: 0,
+    backOffUntil: 0,
+    seq: state.nextSeq++,
+    keys: new Set(),
+    atWork: new Set(),
+    idle: new Pools(() => new IdlePool()),
+    placed: new Set(),
   };
   state.networks.set(name, network);
   return network;

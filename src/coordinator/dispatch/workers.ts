@@ -80,8 +80,15 @@ export function changeOffer(state: DispatchState, worker: Worker, change: Partia
   if (isMoved) indexWorker(state, worker);
 }
 
-/** What decides who may take a job: its facts, and the context that it did not fit, if a worker has reported one. */
-export type Wanted = JobFacts & Partial<Pick<LiveJob, "outgrown" | "attempts" | "tried">>;
+/** What decides who may take a job: its facts, and what the workers that had it have shown of it. */
+export type Wanted = JobFacts & Pick<LiveJob, "outgrown" | "attempts"> & { tried: ReadonlySet<string> };
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** A job that no worker has had. */
+export function newJob(facts: JobFacts): Wanted {
+  return { ...facts, outgrown: null, attempts: 0, tried: NONE };
+}
 
 /** True if a worker may take this job, busy or idle: by capability, tier, model and context, and for a PRIVATE job by pairing. */
 export function isEligible(state: DispatchState, job: Wanted, worker: Worker): boolean {
@@ -91,7 +98,7 @@ export function isEligible(state: DispatchState, job: Wanted, worker: Worker): b
 
 /** True if a worker's context is larger than every context that this job did not fit. */
 function fitsContext({ outgrown }: Wanted, worker: Worker): boolean {
-  return typeof outgrown !== "number" || worker.context > outgrown;
+  return outgrown === null || worker.context > outgrown;
 }
 
 /** True if a connected worker, busy or idle, may take this job and `accept` accepts it. It checks every worker, so it is too slow for each claim. */
@@ -105,7 +112,7 @@ export function hasEligibleWorker(state: DispatchState, job: LiveJob, accept: (w
  * are exempt, because their users chose the workers; so are jobs that need a larger context, because the few workers that have one are often newcomers.
  */
 export function needsProven(state: DispatchState, job: Wanted): boolean {
-  return job.privacyClass === "PUBLIC" && (job.attempts ?? 0) > 0 && typeof job.outgrown !== "number" && hasUntriedProven(state, job);
+  return job.privacyClass === "PUBLIC" && job.attempts > 0 && job.outgrown === null && hasUntriedProven(state, job);
 }
 
 /** True if a connected proven worker, not found silent, may take this job and has not tried it. */
@@ -115,7 +122,8 @@ export function hasUntriedProven(state: DispatchState, job: Wanted): boolean {
 }
 
 /** True if a connected worker that is paired with the user may take this PRIVATE job, busy or idle [JB8]. */
-export function hasTrustedWorker(state: DispatchState, job: JobFacts): boolean {
+export function hasTrustedWorker(state: DispatchState, facts: JobFacts): boolean {
+  const job = newJob(facts);
   return job.trustedKeys.some((key) => {
     const worker = state.workers.get(key);
     return worker !== undefined && isEligible(state, job, worker);
@@ -131,23 +139,21 @@ export function hasUntriedWorker(state: DispatchState, job: Wanted): boolean {
 function hasUntriedTrusted(state: DispatchState, job: Wanted, accept: (worker: Worker) => boolean): boolean {
   return job.trustedKeys.some((key) => {
     const worker = state.workers.get(key);
-    return worker !== undefined && !worker.silent && job.tried?.has(key) !== true && isEligible(state, job, worker) && accept(worker);
+    return worker !== undefined && !worker.silent && !job.tried.has(key) && isEligible(state, job, worker) && accept(worker);
   });
 }
 
-const NONE: ReadonlySet<string> = new Set();
-
 /** True if one of these workers of the job's pool may take this PUBLIC job and has not tried it. */
 function hasUntried(state: DispatchState, job: Wanted, keys: ReadonlySet<string> = NONE): boolean {
-  if (typeof job.outgrown === "number") {
+  if (job.outgrown !== null) {
     for (const key of keys) {
       const worker = state.workers.get(key);
-      if (worker !== undefined && job.tried?.has(key) !== true && isEligible(state, job, worker)) return true;
+      if (worker !== undefined && !job.tried.has(key) && isEligible(state, job, worker)) return true;
     }
     return false;
   }
   let tried = 0;
-  for (const key of job.tried ?? []) if (keys.has(key)) tried++;
+  for (const key of job.tried) if (keys.has(key)) tried++;
   return keys.size > tried;
 }
 

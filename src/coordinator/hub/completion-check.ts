@@ -119,7 +119,10 @@ const TASK_OUTPUTS: Record<TaskType, { isShape: (output: Record<string, unknown>
 
 const SentText = z.string().max(LIMITS.receiptTextChars);
 const SentReceipt = ReceiptFields.extend({
-  ...{ job_id: SentText, provider_pubkey: SentText, output_hash: SentText, completed_at: SentText },
+  job_id: SentText,
+  provider_pubkey: SentText,
+  output_hash: SentText,
+  completed_at: SentText,
   payment_ref: SentText.nullish().transform((ref) => ref ?? null),
   signature: z.string().nullish(),
 });

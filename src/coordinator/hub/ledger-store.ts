@@ -1,7 +1,7 @@
 // The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readAs } from "../../protocol/text.ts";
 import { DAY } from "../../protocol/times.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { Doubt } from "../payment/chain.ts";
@@ -120,13 +120,24 @@ export class LedgerStore {
     if (phase.kind === "reserved") return;
     const isNeeded = NEEDED.includes(phase.kind);
     const { payload = null, requirements = null } = isNeeded ? texts : {};
-    const moved = {
-      ...{ key, jobId, payer, credit: credit === undefined ? null : JSON.stringify(credit), streamedAt, doubts, lostAnswer: lostAnswer ? 1 : 0 },
-      ...{ phase: JSON.stringify(phase), kind: phase.kind, now, isNeeded: isNeeded ? 1 : 0, response: texts.response ?? null },
-      block: doubts === 0 && UNUSED.includes(phase.kind) ? this.block : null,
-    };
-    if (payload === null && requirements === null && this.#sql.exec(MOVE, ...Object.values(moved)).rowsWritten > 0) return;
-    this.#sql.exec(SAVE, ...Object.values(moved), digest, binding, asset, amount, expiresAt, payload, requirements);
+    // The values of MOVE, in its order.
+    const moved = [
+      key,
+      jobId,
+      payer,
+      credit === undefined ? null : JSON.stringify(credit),
+      streamedAt,
+      doubts,
+      lostAnswer ? 1 : 0,
+      JSON.stringify(phase),
+      phase.kind,
+      now,
+      isNeeded ? 1 : 0,
+      texts.response ?? null,
+      doubts === 0 && UNUSED.includes(phase.kind) ? this.block : null,
+    ];
+    if (payload === null && requirements === null && this.#sql.exec(MOVE, ...moved).rowsWritten > 0) return;
+    this.#sql.exec(SAVE, ...moved, digest, binding, asset, amount, expiresAt, payload, requirements);
   }
 
   drop(key: string): void {
@@ -196,10 +207,9 @@ export class LedgerStore {
     const isAssumed = phase.kind === "unresolved" && phase.reason === "assumed";
     if (!isCredit && !usesBalance && !isAssumed && phase.kind !== "settled" && phase.kind !== "spent") return null;
     const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
-    const json = row.response === null ? null : readJson(row.response);
-    const said = json?.ok === true ? SettleResponse.safeParse(json.value).data : undefined;
+    const said = readAs(SettleResponse, row.response);
     // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.
-    const isSaid = said !== undefined && (said.transaction === transaction || transaction === "");
+    const isSaid = said !== null && (said.transaction === transaction || transaction === "");
     const response = isSaid ? said : { success: true, transaction, network: this.#network, ...(payer !== null && { payer }) };
     if (!isCredit && !usesBalance) return isSaid ? row.response : JSON.stringify(response);
     return JSON.stringify({ ...response, extensions: { credit: { amount, asset, balance: String(balance(payment)) } } });
@@ -262,16 +272,22 @@ export class LedgerStore {
 }
 
 const UNREADABLE = {
-  ...{ digest: "", binding: "", payer: null, asset: "", amount: "0", expiresAt: 0, doubts: 0, lostAnswer: false },
+  digest: "",
+  binding: "",
+  payer: null,
+  asset: "",
+  amount: "0",
+  expiresAt: 0,
+  doubts: 0,
+  lostAnswer: false,
   phase: { kind: "void", reason: "refused" },
 } as const;
 
 /** The payment of a row; null if the row cannot be read. */
 function read(row: Row): Payment | null {
-  const json = readJson(row.phase);
-  const phase = json.ok ? Phase.safeParse(json.value).data : undefined;
+  const phase = readAs(Phase, row.phase);
   const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, doubts, streamed_at: streamedAt } = row;
-  if (phase === undefined || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
+  if (phase === null || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
   const credit = readCredit(row, phase);
   if (credit === null) return null;
   // An earlier hub noted the job of another request that spent this payment as a credit, and beside it the payment's own job.
@@ -283,6 +299,5 @@ function read(row: Row): Payment | null {
 /** What of a payment's money is in a balance; undefined if nothing is, null if it cannot be read. The credits of an earlier hub were whole. */
 function readCredit({ credit, amount, updated_at: since }: Row, phase: Payment["phase"]): Payment["credit"] | null {
   if (credit === null) return phase.kind === "credit" ? { left: amount, lent: "0", since, transaction: phase.transaction } : undefined;
-  const json = readJson(credit);
-  return (json.ok ? SavedCredit.safeParse(json.value).data : undefined) ?? null;
+  return readAs(SavedCredit, credit);
 }

@@ -97,8 +97,13 @@ export class WorkerFrames {
         return streams.progress(id, frame);
       case "job_failed":
         return void dispatcher.apply({
-          ...{ type: "failed", connId: id, jobId: frame.job_id, attempt: frame.attempt, retryable: frame.retryable },
-          ...{ cause: WorkerFailure.parse(frame.error), ...workerMessage(frame.message) },
+          type: "failed",
+          connId: id,
+          jobId: frame.job_id,
+          attempt: frame.attempt,
+          retryable: frame.retryable,
+          cause: WorkerFailure.parse(frame.error),
+          ...workerMessage(frame.message),
         });
       case "job_reject":
         return void dispatcher.apply({ type: "reject", connId: id, jobId: frame.job_id, tooLong: frame.reason === "context_length_exceeded" });

@@ -13,7 +13,14 @@ const count = z.number().catch(0);
 
 /** The row of a worker key. A damaged number counts as 0; a key whose authentication is damaged must authenticate [WS5]. */
 const KeyRow = z.object({
-  ...{ strikes: count, parks: count, parked_until: count, completed: count, failed: count, failed_at: count, last_used: count, has_completed: count },
+  strikes: count,
+  parks: count,
+  parked_until: count,
+  completed: count,
+  failed: count,
+  failed_at: count,
+  last_used: count,
+  has_completed: count,
   users: z
     .string()
     .transform((text) => (text.match(/\d+/g) ?? []).map(Number))

@@ -14,10 +14,7 @@ export type PageParts = { head: string; script: string };
  * without JavaScript; the script in src/pages/docs shows the forms and sends their requests.
  */
 export function docsPage(document: OpenApiDocument, { head, script }: PageParts): string {
-  const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): Endpoint => ({ method: method.toUpperCase(), path, operation })),
-  );
-  const groups = document.tags.map((tag) => ({ ...tag, endpoints: endpoints.filter(({ operation }) => operation.tags.includes(tag.name)) }));
+  const groups = groupsOf(document);
   const schemas = Object.entries(document.components.schemas);
   const { title, version, summary, description } = document.info;
   return `<!doctype html>
@@ -51,6 +48,14 @@ ${schemas.map(([name, schema]) => `<section id="schema-${name}"><h3>${name}</h3>
 </body>
 </html>
 `;
+}
+
+/** The endpoints by their tag, in the order of the document. */
+function groupsOf(document: OpenApiDocument): { name: string; description: string; endpoints: Endpoint[] }[] {
+  const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Endpoint => ({ method: method.toUpperCase(), path, operation })),
+  );
+  return document.tags.map((tag) => ({ ...tag, endpoints: endpoints.filter(({ operation }) => operation.tags.includes(tag.name)) }));
 }
 
 function links(entries: [id: string, label: string][]): string {
@@ -274,16 +279,10 @@ function memberRows(name: string, member: JsonSchema, required: boolean): string
 
 /** The OpenAPI document as one page of Markdown. */
 export function apiMarkdown(document: OpenApiDocument): string {
-  const { components } = document;
   const { title, version, summary, description } = document.info;
-  const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
-  );
-  const groups = document.tags.map((tag) => {
-    const texts = endpoints
-      .filter(({ operation }) => operation.tags.includes(tag.name) && isForPrograms(operation))
-      .map(({ name, operation }) => markdownOf(name, operation, components));
-    return `## ${tag.name}\n\n${tag.description}\n\n${texts.join("\n\n")}`;
+  const groups = groupsOf(document).map((group) => {
+    const texts = group.endpoints.filter(({ operation }) => isForPrograms(operation)).map((endpoint) => markdownOf(endpoint, document));
+    return `## ${group.name}\n\n${group.description}\n\n${texts.join("\n\n")}`;
   });
   const intro = `# ${title} API ${version}\n\n> ${summary}\n\n${description.trim()}\n\nThe schemas of requests and answers are in [/openapi.json](/openapi.json).`;
   return `${[intro, ...groups].join("\n\n")}\n`;
@@ -294,22 +293,16 @@ function isForPrograms(operation: Operation): boolean {
   return successTypes(operation).some((type) => ["application/json", "text/event-stream", "text/plain"].includes(type));
 }
 
-function markdownOf(
-  name: string,
-  { summary, description, parameters = [], requestBody, responses }: Operation,
-  components: OpenApiDocument["components"],
-): string {
+function markdownOf({ method, path, operation }: Endpoint, document: OpenApiDocument): string {
+  const { summary, description, parameters = [], requestBody, responses } = operation;
   const [example] = Object.values(requestBody?.content["application/json"].examples ?? {});
   const parts = [
-    `### ${name}`,
+    `### ${method} ${path}`,
     `${summary}. ${description}`,
     parameters.map((one) => `- \`${one.name}\` (${one.in}${one.required === true ? ", required" : ""}): ${one.description}`).join("\n"),
     example === undefined ? "" : `Body, for example:\n\n\`\`\`json\n${JSON.stringify(example.value)}\n\`\`\``,
     Object.entries(responses)
-      .map(
-        ([status, response]) =>
-          `- ${status}: ${"$ref" in response ? components.responses[response.$ref.split("/").at(-1) ?? ""]?.description : response.description}`,
-      )
+      .map(([status, response]) => `- ${status}: ${resolve(response, document).description}`)
       .join("\n"),
   ];
   return parts.filter((part) => part !== "").join("\n\n");

@@ -1,7 +1,7 @@
 // Reads from an EVM chain what became of EIP-3009 authorizations. After a job's way: for payments whose outcome is not known.
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readJson, type Result } from "../../protocol/text.ts";
+import { readAs, type Result } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcOptions, type RpcResult } from "../chain/json-rpc.ts";
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
@@ -120,7 +120,7 @@ export class EvmChain implements ChainSource {
 
 /** What to search for a payment; null if its texts are erased. */
 function searchOf(doubt: Doubt, { number }: Header): Search | null {
-  const [payload, terms] = [parsed(Payload, doubt.payload), parsed(Terms, doubt.requirements)];
+  const [payload, terms] = [readAs(Payload, doubt.payload), readAs(Terms, doubt.requirements)];
   if (payload === null || terms === null) return null;
   const { from: payer, nonce, validAfter, validBefore } = payload.payload.authorization;
   const { found } = doubt;
@@ -129,7 +129,14 @@ function searchOf(doubt: Doubt, { number }: Header): Search | null {
   const begins = BigInt(Math.floor((doubt.expiresAt - TIMING.evmLongest) / 1_000));
   return {
     doubt,
-    ...{ token: terms.asset, payee: word(terms.payTo), amount: terms.amount, payer: word(payer), nonce, validBefore, from, to },
+    token: terms.asset,
+    payee: word(terms.payTo),
+    amount: terms.amount,
+    payer: word(payer),
+    nonce,
+    validBefore,
+    from,
+    to,
     // It cannot have been used before, nor before it came to us with the longest validity that counts.
     validAfter: Number(validAfter > begins ? validAfter : begins),
   };
@@ -249,11 +256,6 @@ function word(address: string): string {
 
 function numeral(number: number): string {
   return `0x${number.toString(16)}`;
-}
-
-function parsed<T>(schema: z.ZodType<T>, text: string): T | null {
-  const json = readJson(text);
-  return (json.ok ? schema.safeParse(json.value).data : undefined) ?? null;
 }
 
 /** The value of a result; null if it is not of this form. */

@@ -2,7 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readJson } from "../../protocol/text.ts";
+import { readAs } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
@@ -122,9 +122,8 @@ export class SvmChain implements ChainSource {
 
 /** What to look for; null if the payload is erased. */
 function wantedOf({ payload }: Doubt): Wanted | null {
-  const json = readJson(payload);
-  const parsed = json.ok ? Payload.safeParse(json.value).data : undefined;
-  const bytes = parsed === undefined ? null : fromBase64(parsed.payload.transaction);
+  const parsed = readAs(Payload, payload);
+  const bytes = parsed === null ? null : fromBase64(parsed.payload.transaction);
   const transaction = bytes === null ? null : readTransaction(bytes);
   if (transaction === null) return null;
   const source = transaction.instructions.find(isTransfer)?.accounts[0];

@@ -3,7 +3,7 @@ import { and, desc, eq, gte, lt, lte, or } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
-import { isoTime, isTerminal, readJson } from "../../protocol/text.ts";
+import { isoTime, isTerminal, readAs } from "../../protocol/text.ts";
 import type { PageRequest, UserJob } from "../hub/rpc.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
@@ -92,9 +92,7 @@ export type StoredResult = z.infer<typeof StoredResult>;
  * a completed job comes from a worker and may contain any text, so it is not read.
  */
 export function wasRefused({ status, result }: StoredResult): boolean {
-  if (status !== "failed" || result === null) return false;
-  const json = readJson(result);
-  return json.ok && Failure.safeParse(json.value).data?.error === "no_trusted_worker";
+  return status === "failed" && readAs(Failure, result)?.error === "no_trusted_worker";
 }
 
 /** Returns status and result of a job from D1; null if D1 does not have it. @throws {StoreUnavailable} */

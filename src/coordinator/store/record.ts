@@ -1,7 +1,7 @@
 // The row of a job in the hub's journal, and the statements that copy jobs, receipts and payments from the hub to D1. On a job's way: the copy to D1.
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
-import { readJson, utf8Length } from "../../protocol/text.ts";
+import { readAs, utf8Length } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -50,8 +50,7 @@ export type StoredReceipt = z.infer<typeof StoredReceipt>;
 /** Returns the receipt of a row; null if it has none that can be read. The result counts without it too. */
 export function storedReceipt(row: Pick<JournalRow, "receipt"> & Partial<Pick<WrittenRow, "read">>): StoredReceipt | null {
   if (row.read !== undefined) return row.read;
-  const json = row.receipt === null ? null : readJson(row.receipt);
-  return json?.ok ? (StoredReceipt.safeParse(json.value).data ?? null) : null;
+  return readAs(StoredReceipt, row.receipt);
 }
 
 // A replayed or late write changes nothing: only a higher revision is written, and only to a job that has not ended.
