@@ -14,7 +14,8 @@ export function endedJob(row: JournalRow): string {
 }
 
 /** A receipt as REST shows it. */
-function withoutVerified({ verified: _, ...receipt }: StoredReceipt): Receipt {
+function withoutVerified(stored: StoredReceipt): Receipt {
+  const { verified: _, ...receipt } = stored;
   return receipt;
 }
 

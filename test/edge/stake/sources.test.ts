@@ -1,8 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test } from "vitest";
 import { errorFacts } from "../../../src/coordinator/log.ts";
-import { EvmSource, SvmSource } from "../../../src/coordinator/stake/chain-sources.ts";
-import { type StakeSource, TableSource } from "../../../src/coordinator/stake/source.ts";
+import { EvmSource, type StakeSource, SvmSource, TableSource } from "../../../src/coordinator/stake/sources.ts";
 import { CONTRACT, hang, type Holding, MINT, RPC_URL, StakeNode } from "../support/stake-node.ts";
 import { newKey } from "../support/worker.ts";
 

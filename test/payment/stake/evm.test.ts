@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { toFunctionSelector } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EvmSource } from "../../../src/coordinator/stake/chain-sources.ts";
+import { EvmSource } from "../../../src/coordinator/stake/sources.ts";
 import { type EvmChain, startEvmChain } from "../evm/chain.ts";
 import { deployStake, type StakeContract } from "./stake-contract.ts";
 

@@ -1,7 +1,7 @@
 import { createKeyPairSignerFromPrivateKeyBytes, getBase58Encoder, type KeyPairSigner } from "@solana/kit";
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SvmSource } from "../../../src/coordinator/stake/chain-sources.ts";
+import { SvmSource } from "../../../src/coordinator/stake/sources.ts";
 import { startSvmHoldings, type SvmHoldings, TOKENS } from "./svm-holdings.ts";
 
 let chain: SvmHoldings;

@@ -3,7 +3,7 @@ import type { EventOf } from "../../../src/coordinator/dispatch/index.ts";
 import type { Registered } from "../../../src/coordinator/hub/attachment.ts";
 import type { Conn } from "../../../src/coordinator/hub/sockets.ts";
 import { Tiers } from "../../../src/coordinator/hub/tiers.ts";
-import type { StakeSource, TierResult } from "../../../src/coordinator/stake/source.ts";
+import type { StakeSource, TierResult } from "../../../src/coordinator/stake/sources.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { Random } from "../../simulation/random.ts";
