@@ -42,11 +42,13 @@ export function factsOf(input: CommitInput, createdAt: number): JobFacts {
 /** What is known of a commit that came before: the id of its job, or why it is refused. */
 type Known = Result<string, "no_trusted_worker" | "idempotency_key_reused">;
 
+type EarlierParts = Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database };
+
 /** Finds the jobs of commits that came before. A commit whose answer was lost comes again [API5]. */
 export class EarlierCommits {
-  readonly #parts: Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database };
+  readonly #parts: EarlierParts;
 
-  constructor(parts: Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database }) {
+  constructor(parts: EarlierParts) {
     this.#parts = parts;
   }
 
