@@ -29,8 +29,8 @@ export const PLANTED_BUGS: Record<string, Bug> = {
   },
   "holders are forgotten": {
     file: "src/coordinator/dispatch/snapshot.ts",
-    from: "{ rev, attempts, started, streamed, holders, denials, network, payment,",
-    to: "{ rev, attempts, started, streamed, holders: [], denials, network, payment,",
+    from: "      rev,\n      started,\n",
+    to: "      rev,\n      holders: [],\n      started,\n",
   },
   "D1 takes every write": {
     file: "src/coordinator/store/record.ts",
