@@ -9,7 +9,7 @@ import type { CompletionRefusal, JobComplete } from "../../protocol/worker-messa
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
 import { receiptText, sameHash } from "../../receipt/receipt.ts";
 import type { Verdict } from "../dispatch/index.ts";
-import { verifySync } from "./signature.ts";
+import { verifySync } from "./worker-keys.ts";
 
 /** A completion that was read and checked: the verdict, and what is stored if it is accepted. */
 export type CheckedCompletion = {

@@ -9,10 +9,9 @@ import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
 import { foldedModels, type Registered, registerEvent } from "./attachment.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { verifySync } from "./signature.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
-import type { WorkerKeys } from "./worker-keys.ts";
+import { verifySync, type WorkerKeys } from "./worker-keys.ts";
 
 /** Registers workers: checks key, signature and parking, reads the tier, and then tells the core [WS2–WS5, WS7]. */
 export class Registration {

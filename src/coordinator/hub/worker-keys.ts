@@ -1,4 +1,5 @@
-// What the hub remembers of worker keys, in its SQLite. Registration asks it, the end of an attempt changes it.
+// The keys of workers: what the hub remembers of them in its SQLite, and the check of their signatures. Registration asks it, the end of an attempt changes it.
+import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import * as z from "zod";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
@@ -135,4 +136,27 @@ export class WorkerKeys {
     );
     return false;
   }
+}
+
+/** The SubjectPublicKeyInfo header of an Ed25519 key (RFC 8410), before the 32 key bytes. */
+const SPKI = Buffer.from("302a300506032b6570032100", "hex");
+/** The keys in the form that the check needs, by their hex text. Bounded. */
+const keyObjects = new Map<string, KeyObject>();
+
+function keyObject(publicKey: string): KeyObject {
+  let key = keyObjects.get(publicKey);
+  if (key === undefined) {
+    if (keyObjects.size >= LIMITS.sockets) keyObjects.clear();
+    key = createPublicKey({ key: Buffer.concat([SPKI, Buffer.from(publicKey, "hex")]), format: "der", type: "spki" });
+    keyObjects.set(publicKey, key);
+  }
+  return key;
+}
+
+/**
+ * True if `signature` is the signature of `publicKey` over the UTF-8 of `text`. The key must have passed `isPublicKey` (no small order) when it registered;
+ * BoringSSL refuses S ≥ L. It is synchronous on purpose: nothing can change between the check and the decision.
+ */
+export function verifySync(text: string, signature: Uint8Array, publicKey: string): boolean {
+  return verify(null, Buffer.from(text, "utf8"), keyObject(publicKey), signature);
 }
