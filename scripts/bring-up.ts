@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
-import { parseJson } from "../src/protocol/text.ts";
+import { parseJson } from "../src/protocol/json.ts";
 import { installEmbedded, isEmbeddedInstalled } from "../src/worker/runtimes/embedded-install.ts";
 import { type Attempt, cureFor, findRuntime } from "../src/worker/runtimes/probe.ts";
 import type { Runtime } from "../src/worker/runtimes/runtime.ts";

@@ -8,7 +8,7 @@ import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { parseJson } from "../src/protocol/text.ts";
+import { parseJson } from "../src/protocol/json.ts";
 import { makeFolder } from "../src/worker/node/atomic-files.ts";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { type Child, patiently, startChild } from "./child.ts";

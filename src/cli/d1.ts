@@ -3,7 +3,7 @@ import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { existsSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
-import { parseJson } from "../protocol/text.ts";
+import { parseJson } from "../protocol/json.ts";
 import { CliError, EXIT } from "./command.ts";
 
 /** The options that select the database. */

@@ -2,8 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import * as z from "zod";
+import { parseJson } from "../protocol/json.ts";
 import { Health } from "../protocol/rest.ts";
-import { parseJson, untrusted } from "../protocol/text.ts";
+import { untrusted } from "../protocol/text.ts";
 import { TIMING } from "../protocol/times.ts";
 import { type KeyPair, keyPair, shortKey } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";

@@ -2,7 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
-import { parseJson, untrusted } from "../protocol/text.ts";
+import { parseJson } from "../protocol/json.ts";
+import { untrusted } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
 
 /**

@@ -4,7 +4,8 @@ import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "
 import { join } from "node:path";
 import * as z from "zod";
 import { JobType } from "../protocol/job.ts";
-import { parseJson, untrusted } from "../protocol/text.ts";
+import { parseJson } from "../protocol/json.ts";
+import { untrusted } from "../protocol/text.ts";
 import { mayBeAccepted } from "../sdk/commit.ts";
 import {
   type ClientOptions,

@@ -1,7 +1,7 @@
 // Counts for rate limits: a sliding sum or window per client, a frame budget per socket and per client, and the name that an address is counted under. On a
 // job's way: before commit.
 import { LIMITS } from "../protocol/limits.ts";
-import type { Result } from "../protocol/text.ts";
+import type { Result } from "../protocol/result.ts";
 import { TIMING } from "../protocol/times.ts";
 
 /** The answer of a rate: allowed, or too many, and in how many ms there is room again. */

@@ -1,8 +1,8 @@
 // A chat as an LLM_INFER payload may carry it: its messages, the options of its answer, and its transcript for workers that know only `prompt` [JB12].
 // Then the requests and errors of OpenAI's API, as far as the coordinator takes them [API9].
 import * as z from "zod";
+import { isJsonObject } from "./json.ts";
 import { LIMITS } from "./limits.ts";
-import { isJsonObject } from "./text.ts";
 
 const role = z.enum(["system", "user", "assistant"]);
 

@@ -2,9 +2,10 @@
 import * as z from "zod";
 import { CHAT_MEMBERS, transcript } from "./chat.ts";
 import { describeIssues } from "./issues.ts";
+import { isJsonObject, isWellFormedJson } from "./json.ts";
 import { LIMITS } from "./limits.ts";
 import { ModelName } from "./models.ts";
-import { isJsonObject, isWellFormedJson, utf8Length } from "./text.ts";
+import { utf8Length } from "./text.ts";
 
 /** A receipt's five fields, in the order in which they are signed [RC1]. */
 export const ReceiptFields = z.object({

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { describeIssues } from "./issues.ts";
 import { absent, JobType, PrivacyClass, ResolvedPolicy } from "./job.ts";
+import { isJsonObject, readJson } from "./json.ts";
 import { LIMITS } from "./limits.ts";
-import { isJsonObject, readJson } from "./text.ts";
 
 /** The exact heartbeat text. Cloudflare answers it without waking the hub [WS6]. */
 export const HEARTBEAT = '{"type":"heartbeat"}';

@@ -1,5 +1,6 @@
 // Checks of options and arguments, shared by every call. Each check returns the value or throws InvalidOptionError, before the SDK sends anything.
-import { inWords, isJsonObject } from "../protocol/text.ts";
+import { isJsonObject } from "../protocol/json.ts";
+import { inWords } from "../protocol/text.ts";
 import { InvalidOptionError } from "./errors.ts";
 import { MAX_DELAY } from "./retry.ts";
 

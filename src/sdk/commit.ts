@@ -1,6 +1,6 @@
 // The commit of a job. All its tries and payments share one Idempotency-Key. On a job's way: commit → pay.
+import { isJsonObject } from "../protocol/json.ts";
 import type { Quote } from "../protocol/rest.ts";
-import { isJsonObject } from "../protocol/text.ts";
 import { cancelSoon } from "./accepted-jobs.ts";
 import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError } from "./errors.ts";

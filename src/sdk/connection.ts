@@ -1,7 +1,9 @@
 // The HTTP side of one router: sends requests within limits, reads the answers to their end within bounds, checks their shape, and turns a refusal into an
 // error of the SDK. It knows nothing about jobs. On a job's way: every request of the client.
+import { isJsonObject, readJson } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, readBytes, readJson, type Result } from "../protocol/text.ts";
+import type { Result } from "../protocol/result.ts";
+import { readBytes } from "../protocol/text.ts";
 import {
   BadRequestError,
   ComputeRouterError,

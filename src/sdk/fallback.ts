@@ -1,6 +1,7 @@
 // Fallback providers. They may run a job only if the router did not accept it. This file decides that, asks the providers, and has the provider for servers
 // with OpenAI's API.
-import { inWords, isJsonObject } from "../protocol/text.ts";
+import { isJsonObject } from "../protocol/json.ts";
+import { inWords } from "../protocol/text.ts";
 import { checkBaseUrl, checkFunction, checkHeaderText, checkNames, optionNames, wrong } from "./check.ts";
 import { type BodyResult, describeBreak, errorCodes, oneLine, readBody } from "./connection.ts";
 import { type ComputeRouterError, FallbackError, RouterConnectionError, UnavailableError } from "./errors.ts";

@@ -1,8 +1,9 @@
 // Jobs as users write them, with the options about the answer of an LLM: their types, their checks, and the body of the commit. On a job's way: before the
 // commit.
 import type { JobType, TaskType } from "../protocol/job.ts";
+import { isJsonObject, isWellFormedJson } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject, isWellFormedJson, MODEL_NAME, MODEL_NAME_RULE, utf8Length } from "../protocol/text.ts";
+import { MODEL_NAME, MODEL_NAME_RULE, utf8Length } from "../protocol/text.ts";
 import { checkChoice, checkInteger, checkNumber, wrong } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 

@@ -2,7 +2,7 @@
 // it has none. All readers of a stream see it whole, whenever they begin. On a job's way: from the commit to the end, beside poll.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Job, JobStatus } from "../protocol/job.ts";
-import { isJsonObject } from "../protocol/text.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import { TIMING } from "../protocol/times.ts";
 import type { Poll } from "./accepted-jobs.ts";
 import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";

@@ -1,6 +1,6 @@
 // The list of the jobs that a client committed, with the tokens that cancel them. On a job's way: a job enters it when the router has accepted it.
 import type { JobType } from "../protocol/job.ts";
-import { isJsonObject } from "../protocol/text.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import { InvalidOptionError } from "./errors.ts";
 
 /** A job that a client committed. `userId` and `cancelToken` are secrets. */

@@ -1,6 +1,6 @@
 // The options of a client: types, defaults and checks. On a job's way: every step on the client's side.
+import { isJsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { isJsonObject } from "../protocol/text.ts";
 import { CLIENT } from "../protocol/times.ts";
 import { toHex } from "../receipt/bytes.ts";
 import {

@@ -1,6 +1,6 @@
 // Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices. On a job's way: pay.
+import { isJsonObject, readJson } from "../protocol/json.ts";
 import type { Credit, PaymentRequired } from "../protocol/rest.ts";
-import { isJsonObject, readJson } from "../protocol/text.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
 import { wrong } from "./check.ts";
 import { InvalidOptionError, PaymentLimitError, type PaymentOption } from "./errors.ts";

@@ -1,7 +1,7 @@
 // Results: from a job that has ended, with its receipt checked, or from a fallback provider. On a job's way: its end, on the client's side.
 import type { Job, Receipt } from "../protocol/job.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import type { Credit } from "../protocol/rest.ts";
-import { isJsonObject } from "../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
 import type { Settlement } from "./payment.ts";

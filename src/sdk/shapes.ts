@@ -1,9 +1,10 @@
 // Type guards for the answers of the router. They are written by hand, so that zod is not part of the bundle. Unknown members pass, because the protocol may
 // add some. On a job's way: every answer to the client.
 import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import type { Model, ModelList } from "../protocol/models.ts";
 import type { Health, JobPage, JobSummary, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
-import { isJsonObject, PAIRING_CODE } from "../protocol/text.ts";
+import { PAIRING_CODE } from "../protocol/text.ts";
 import type { PaymentOption } from "./errors.ts";
 import { isModelName } from "./job-input.ts";
 import type { PaymentChallenge } from "./payment.ts";

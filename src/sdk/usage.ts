@@ -1,7 +1,7 @@
 // The sum of what the jobs of a client have used and cost. On a job's way: a job enters it when its end is known.
 import type { Job } from "../protocol/job.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import type { Credit } from "../protocol/rest.ts";
-import { isJsonObject } from "../protocol/text.ts";
 import { inDollars, readMaxAmount } from "./payment.ts";
 
 /**

@@ -1,7 +1,8 @@
 // `compute-router verify`: checks a receipt against the result of its job, offline. The result can be a saved stream of OpenAI's API too [API9].
 import { createParser } from "eventsource-parser";
 import { Receipt } from "../../protocol/job.ts";
-import { isJsonObject, parseJson, untrusted } from "../../protocol/text.ts";
+import { isJsonObject, parseJson } from "../../protocol/json.ts";
+import { untrusted } from "../../protocol/text.ts";
 import { type ReceiptCheck, verifyReceipt } from "../../receipt/receipt.ts";
 import { ownCommand } from "../../worker/node/program.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";

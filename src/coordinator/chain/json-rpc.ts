@@ -1,7 +1,9 @@
 // The JSON-RPC client for both chains: batched, with limits on bytes and time. Stakes and settlements are read with it.
 import * as z from "zod";
+import { readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readBytes, readJson, type Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { readBytes } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { withSignal } from "../deadline.ts";
 

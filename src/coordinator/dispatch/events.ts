@@ -1,7 +1,7 @@
 // The contract between the core and the hub around it: events go in, answers and changes come out. At its end stands what the core passes on while it handles
 // an event. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
-import type { Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { StoredModel } from "./known-models.ts";
 import type { Finding, Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";

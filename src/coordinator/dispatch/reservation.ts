@@ -1,6 +1,6 @@
 // Reserves a payment in the ledger before it is verified, and uses it for a job. On a job's way: pay, before the job is stored.
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";
 import type { Paying, ReduceContext, SubmitRefusal } from "./events.ts";

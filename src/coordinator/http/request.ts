@@ -1,8 +1,10 @@
 // Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
+import { readJson } from "../../protocol/json.ts";
 import { LIMITS, MiB } from "../../protocol/limits.ts";
-import { readBytes, readJson, type Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { readBytes } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { canonicalize } from "../../receipt/receipt.ts";

@@ -1,6 +1,7 @@
 // What free and paid commits share: commits that came before, the other requests of a job, cancel tokens. On a job's way: commit.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { type Result, utf8Length } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { utf8Length } from "../../protocol/text.ts";
 import type { DispatchState, JobFacts, LiveJob } from "../dispatch/index.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";

@@ -2,8 +2,9 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { type JobType, type Receipt, ReceiptFields, type TaskType } from "../../protocol/job.ts";
+import { isJsonObject, isWellFormedJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, isoTime, isWellFormedJson, parseIsoTime, utf8Length } from "../../protocol/text.ts";
+import { isoTime, parseIsoTime, utf8Length } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { CompletionRefusal, JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";

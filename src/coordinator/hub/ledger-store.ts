@@ -1,7 +1,7 @@
 // The ledger in the hub's SQLite: reads and writes the rows of payments. On a job's way: pay, and every change of the payment.
 import * as z from "zod";
+import { readAs } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readAs } from "../../protocol/text.ts";
 import { DAY } from "../../protocol/times.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { Doubt } from "../payment/chain.ts";

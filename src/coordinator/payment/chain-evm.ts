@@ -1,7 +1,8 @@
 // Reads from an EVM chain what became of EIP-3009 authorizations. After a job's way: for payments whose outcome is not known.
 import * as z from "zod";
+import { readAs } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readAs, type Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcOptions, type RpcResult } from "../chain/json-rpc.ts";
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";

@@ -1,8 +1,8 @@
 // Reads from Solana what became of signed transactions. After a job's way: for payments whose outcome is not known.
 import { sha256 } from "@noble/hashes/sha2.js";
 import * as z from "zod";
+import { readAs } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { readAs } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";

@@ -2,8 +2,8 @@
 import type { FacilitatorClient as X402FacilitatorClient } from "@x402/core/server";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
+import { isJsonObject, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 import type { Settings } from "../config.ts";

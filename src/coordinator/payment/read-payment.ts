@@ -2,8 +2,10 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import * as z from "zod";
+import { isJsonObject, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, isSameAddress, readJson, type Result, utf8Length } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { isSameAddress, utf8Length } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";

@@ -1,8 +1,10 @@
 // The two commit endpoints: the first step of every job, up to the call of the hub.
 import { addedPrompt, type CommitRequest, LlmPayload, parseCommit, REQUIRED_FIELDS, type ResolvedPolicy, TaskPayload } from "../../protocol/job.ts";
+import { rawJsonMember, withFirstMember } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
-import { rawJsonMember, type Result, utf8Length, withFirstMember } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { utf8Length } from "../../protocol/text.ts";
 import { DAY } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";

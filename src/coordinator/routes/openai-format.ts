@@ -3,7 +3,8 @@ import type * as z from "zod";
 import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
 import { REQUIRED_FIELDS } from "../../protocol/job.ts";
-import { isJsonObject, type Result } from "../../protocol/text.ts";
+import { isJsonObject } from "../../protocol/json.ts";
+import type { Result } from "../../protocol/result.ts";
 
 /** Which endpoint of OpenAI's API a request came to. */
 export type OpenAiApi = "chat" | "completions";

@@ -2,7 +2,9 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MiddlewareHandler } from "hono";
 import type { ResolvedPolicy } from "../../protocol/job.ts";
-import { isJsonObject, isSameAddress, normalizeAddress, readJson, type Result } from "../../protocol/text.ts";
+import { isJsonObject, readJson } from "../../protocol/json.ts";
+import type { Result } from "../../protocol/result.ts";
+import { isSameAddress, normalizeAddress } from "../../protocol/text.ts";
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";

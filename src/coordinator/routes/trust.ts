@@ -2,9 +2,11 @@
 import type * as z from "zod";
 import { describeIssues } from "../../protocol/issues.ts";
 import { MADE_USER_ID } from "../../protocol/job.ts";
+import { isJsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
-import { isJsonObject, isoTime, PAIRING_CODE, type Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
+import { isoTime, PAIRING_CODE } from "../../protocol/text.ts";
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";

@@ -3,7 +3,7 @@ import { base58 } from "@scure/base";
 import { inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
-import type { Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { type Tier, tierOf, tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
 import { TOKEN_PROGRAMS } from "../chain/svm-transaction.ts";

@@ -1,7 +1,8 @@
 // The row of a job in the hub's journal, and the statements that copy jobs, receipts and payments from the hub to D1. On a job's way: the copy to D1.
 import * as z from "zod";
 import { type JobStatus, Receipt } from "../../protocol/job.ts";
-import { readAs, utf8Length } from "../../protocol/text.ts";
+import { readAs } from "../../protocol/json.ts";
+import { utf8Length } from "../../protocol/text.ts";
 import type { Payment } from "../dispatch/index.ts";
 import { TUNING } from "../tuning.ts";
 

@@ -3,7 +3,7 @@ import { and, desc, eq, gt, max, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
-import type { Result } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";

@@ -2,8 +2,8 @@
  * The client side of x402 v2: parse what a 402 asks for, create a payment, and put it into headers. This module knows no chain; the signer does.
  * @module
  */
+import { isJsonObject } from "../../protocol/json.ts";
 import { solanaUsdc } from "../../protocol/pricing.ts";
-import { isJsonObject } from "../../protocol/text.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { checkNames, optionNames } from "../check.ts";
 import { ProtocolError } from "../errors.ts";

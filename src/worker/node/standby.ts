@@ -1,6 +1,6 @@
 // A standby worker takes LLM jobs only while no other worker takes them. It asks the coordinator every few seconds how many workers do.
 import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
+import { parseJson } from "../../protocol/json.ts";
 import { bodyText } from "../runtimes/answer.ts";
 
 /** How often the worker asks. It is longer than the second for which the coordinator may cache its answer [JB10]. */

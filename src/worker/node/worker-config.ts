@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
+import { parseJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { parseJson } from "../../protocol/text.ts";
 import { codeOf, makeFolder, replaceFile } from "./atomic-files.ts";
 import { ownCommand } from "./program.ts";
 

@@ -1,7 +1,8 @@
 // Reads the answers of LLM servers within bounds: event streams, bodies, errors and chat parts, without reasoning. On a job's way: the run of an LLM_INFER.
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { parseJson, readBytes } from "../../protocol/text.ts";
+import { parseJson } from "../../protocol/json.ts";
+import { readBytes } from "../../protocol/text.ts";
 import { RuntimeError } from "./runtime.ts";
 
 /** The limit for a body that is not streamed, and for one event of a stream. */

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
+import { parseJson } from "../../protocol/json.ts";
 
 /** The command with which a person installs the embedded runtime. */
 export const INSTALL_COMMAND = "npm ci --ignore-scripts --no-audit --no-fund --prefix runtimes/llama";

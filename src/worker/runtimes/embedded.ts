@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
+import { parseJson } from "../../protocol/json.ts";
 import { embeddedFolder, INSTALL_COMMAND, isEmbeddedInstalled } from "./embedded-install.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
 import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "./runtime.ts";

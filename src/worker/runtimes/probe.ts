@@ -1,6 +1,6 @@
 // Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model and learns its context, and tells the owner what to do if there is none.
 import * as z from "zod";
-import { parseJson } from "../../protocol/text.ts";
+import { parseJson } from "../../protocol/json.ts";
 import { bodyText } from "./answer.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
 import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";

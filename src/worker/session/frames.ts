@@ -1,8 +1,8 @@
 // The frames of the socket as the worker reads and writes them: parses those of the coordinator, and builds `register`.
 import * as z from "zod";
 import type { JobType } from "../../protocol/job.ts";
+import { isJsonObject, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isJsonObject, readJson } from "../../protocol/text.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 
 // More tolerant than the protocol's schemas: a coordinator that implements only the specification sends `job_assign` with five fields and few other frames.

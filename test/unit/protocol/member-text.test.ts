@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isLoopback, isShallowJson, parseIsoTime, rawJsonMember, readJson, utf8Length, withFirstMember } from "../../../src/protocol/text.ts";
+import { isShallowJson, rawJsonMember, readJson, withFirstMember } from "../../../src/protocol/json.ts";
+import { isLoopback, parseIsoTime, utf8Length } from "../../../src/protocol/text.ts";
 
 describe("text of a stranger", () => {
   test.each([

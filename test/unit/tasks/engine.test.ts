@@ -3,7 +3,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ENGINE, runTask, type TaskType } from "../../../src/tasks/index.ts";
 
-import { isWellFormedJson, utf8Length } from "../../../src/protocol/text.ts";
+import { isWellFormedJson } from "../../../src/protocol/json.ts";
+import { utf8Length } from "../../../src/protocol/text.ts";
 import { currentOutputs, golden } from "../../corpus/corpus.ts";
 import { cpuTimeOf } from "../../support/cpu-time.ts";
 
