@@ -85,7 +85,7 @@ export class PaidCommits {
         case "credit":
           return { state: "credit" };
         case "known":
-          return { state: "known", ...(await this.#accepted(input, reservation.jobId)) };
+          return { state: "known", ...(await this.#bought(input, reservation.jobId)) };
         case "refused":
           this.#mutex.release(input.id);
           return this.#refusedReservation(reservation.reason, input.id);
@@ -207,7 +207,7 @@ export class PaidCommits {
       if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
-    if (submitted.value.kind === "known") return this.#bought(input, submitted.value.jobId);
+    if (submitted.value.kind === "known") return { ok: true, ...(await this.#bought(input, submitted.value.jobId)) };
     // The key is stored with the job, not after the settlement: a hub that dies in between must not sell the same commit twice [API5].
     this.#keepKey(input, input.id);
     return this.#waitAndAnswer(input, key);
@@ -234,14 +234,14 @@ export class PaidCommits {
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
       return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
     }
-    return this.#bought(input, input.id);
+    return { ok: true, ...(await this.#bought(input, input.id)) };
   }
 
-  async #bought(input: CommitInput, jobId: string): Promise<PaidAnswer> {
+  /** Stores the key of a request that gets this job, and tells of the job. The job is durable, so the answer is 201 even if the key cannot be written. */
+  async #bought(input: CommitInput, jobId: string): Promise<BoughtJob> {
     this.#keepKey(input, jobId);
-    // The job is durable, so the answer is 201 even if the key cannot be written.
     await this.#parts.dispatcher.becameDurable();
-    return { ok: true, ...(await this.#accepted(input, jobId)) };
+    return await this.#accepted(input, jobId);
   }
 
   #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {

@@ -234,6 +234,32 @@ describe("many requests with one payment or one idempotency key", () => {
   });
 });
 
+describe("a request with the payment of an earlier one", () => {
+  test("[API5] stores its idempotency key: the same key with another payment buys nothing", async () => {
+    const hub = new TestHub();
+    const payment = paymentInput();
+    const jobId = await bought(hub, payment);
+    const idempotency = { key: "later", fingerprint: "f" };
+    expect(await hub.stub.reserve(commitInput({ idempotency }), payment)).toMatchObject({ state: "known", jobId });
+    await hub.evict();
+    expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId });
+  });
+
+  test("[API9] [JB13] keeps the job when the earlier one leaves", async () => {
+    const hub = new TestHub();
+    const payment = paymentInput();
+    const jobId = await bought(hub, payment);
+    const known = await hub.stub.reserve(commitInput(), payment);
+    const token = known.state === "known" ? (known.cancelToken ?? "") : "";
+    const leaves = async (): Promise<unknown> => {
+      await hub.stub.cancel(jobId, token, true);
+      return (await hub.job(jobId)).status;
+    };
+    expect(await leaves()).toBe("pending");
+    expect(await leaves()).toBe("failed");
+  });
+});
+
 describe("a router and a hub that disagree", () => {
   test("[API5] [PY8] requests with the payment of a router that settles wait for it; when that router is lost, they get the job", async () => {
     const hub = new TestHub();

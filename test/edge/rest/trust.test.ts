@@ -246,6 +246,24 @@ describe("X-User-Token", () => {
     expect(await listed()).toEqual([job_id]);
   });
 
+  test("[JB14] the next page begins after the last job of this one, also among jobs of one millisecond", async () => {
+    await createAs(MINE);
+    const insert = env.DB.prepare(
+      "INSERT INTO jobs (id, job_type, policy, privacy_class, user_id, payload, status, rev, attempt, created_at) VALUES (?, 'TASK', 'CHEAP', 'PUBLIC', 'u', '{}', 'failed', 1, 1, ?)",
+    );
+    const at = Date.now() + 1_000;
+    const [a, b, c] = ["a", "b", "c"].map((first) => `${first}0000000-0000-4000-8000-000000000000`);
+    await env.DB.batch([c, a, b].map((id) => insert.bind(id, at)));
+    const pages: string[][] = [];
+    for (let next: string | null = ""; next !== null;) {
+      const page = await rest(`/v1/jobs?${new URLSearchParams({ user_id: "u", limit: "1", ...(next !== "" && { before: next }) })}`, { headers: MINE });
+      const { jobs, next: last } = await page.json<{ jobs: { id: string }[]; next: string | null }>();
+      pages.push(jobs.map(({ id }) => id));
+      next = last;
+    }
+    expect(pages).toEqual([[c], [b], [a]]);
+  });
+
   test("[API1] if D1 cannot be reached it is 503, never access without the token", async () => {
     await createAs(MINE);
     expect(await refusal(await commitAs({}, { DB: failingDb() }), 503)).toBe("overloaded");
