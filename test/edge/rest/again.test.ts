@@ -5,6 +5,7 @@ import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { authorization, encode, evmOffer } from "../../support/payments.ts";
 import { muteErrors } from "../support/errors.ts";
 import { TestHub, commitInput, until } from "../support/worker-hub.ts";
+import { newKey } from "../support/worker.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -118,6 +119,32 @@ describe("a commit that is delivered a second time, after its job has left the h
   });
 });
 
+describe("a paid PRIVATE commit", () => {
+  test("[JB8] [PY5] whose refusal is lost is refused again, even if its worker is there by now, and nothing is verified", async () => {
+    muteErrors();
+    const asked = facilitator();
+    const [hub, key] = [new TestHub(), newKey()];
+    await env.DB.prepare(
+      "INSERT INTO pairings (pairing_code, user_id, provider_pubkey, claimed, created_at, expires_at, paired_at) VALUES ('X', 'paired', ?, 1, 0, 0, ?)",
+    )
+      .bind(key.publicKey, Date.now())
+      .run();
+    const first: unknown[] = [];
+    const reserve = async (...args: Parameters<typeof hub.stub.reserve>) => {
+      if (first.length > 0) return await hub.stub.reserve(...args);
+      first.push(await hub.stub.reserve(...args));
+      await handedOnAndForgotten(hub);
+      await hub.worker({ key, signed: true });
+      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+    };
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "reserve" ? reserve : Reflect.get(target, method)) });
+    const answer = await paidCommit({ user_id: "paired", privacy_class: "PRIVATE" }, stub);
+    expect(answer.status).toBe(422);
+    expect(first).toMatchObject([{ state: "refused", reason: "no_trusted_worker", jobId: (await answer.json<{ job_id: string }>()).job_id }]);
+    expect(asked).toEqual([]);
+  });
+});
+
 describe("the outcome of a settle call", () => {
   test.each([
     ["is told again to a hub that was overloaded, so that nobody asks the facilitator a second time", 2, true, 3],
@@ -133,29 +160,14 @@ describe("the outcome of a settle call", () => {
     const { outcomePauses } = TUNING;
     onTestFinished(() => void Object.assign(TUNING, { outcomePauses }));
     Object.assign(TUNING, { outcomePauses: outcomePauses.map((ms) => ms / 100) });
-    const { network, payTo, token } = evmOffer();
-    const signed = authorization(Date.now());
-    const payer = signed.authorization.from;
-    const asked: string[] = [];
-    vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
-      asked.push(new URL(input instanceof Request ? input.url : input).pathname);
-      return Response.json(asked.length === 1 ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
-    });
+    const asked = facilitator();
     const hub = new TestHub();
     const worker = await hub.worker();
     let told = 0;
     const stub = new Proxy(hub.stub, {
       get: (target, method) => (method === "settled" && told++ < lost ? overloaded : Reflect.get(target, method)),
     });
-    const { app } = await import("../../../src/coordinator/app.ts");
-    const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
-    const request = new Request("http://hub.test/v1/jobs/commit/fast", {
-      method: "POST",
-      headers: { "payment-signature": encode({ x402Version: 2, accepted, payload: signed }) },
-      body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" } }),
-    });
-    const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
-    const response = await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => stub } }, createExecutionContext());
+    const response = await paidCommit({}, stub);
     expect([response.status, response.headers.has("payment-response")]).toEqual([201, isKnown]);
     expect([asked, told]).toEqual([["/verify", "/settle"], tries]);
     const { job_id: id } = await response.json<{ job_id: string }>();
@@ -163,6 +175,33 @@ describe("the outcome of a settle call", () => {
     else expect(await hub.job(id)).toMatchObject({ status: "pending" });
   });
 });
+
+const { network, payTo, token } = evmOffer();
+const SIGNED = authorization(Date.now());
+
+/** A facilitator that verifies and settles; returns what it was asked. */
+function facilitator(): string[] {
+  const payer = SIGNED.authorization.from;
+  const asked: string[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
+    asked.push(new URL(input instanceof Request ? input.url : input).pathname);
+    return Response.json(asked.length === 1 ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
+  });
+  return asked;
+}
+
+/** Commits a job with a payment, through a router whose hub this is. */
+async function paidCommit(fields: object, hub: object): Promise<Response> {
+  const { app } = await import("../../../src/coordinator/app.ts");
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const request = new Request("http://hub.test/v1/jobs/commit/fast", {
+    method: "POST",
+    headers: { "payment-signature": encode({ x402Version: 2, accepted, payload: SIGNED }) },
+    body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" }, ...fields }),
+  });
+  const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+  return await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => hub } as never }, createExecutionContext());
+}
 
 /** A call to a hub that has too much to do. */
 function overloaded(): Promise<never> {
