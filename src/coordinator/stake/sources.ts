@@ -1,14 +1,11 @@
-// The sources of stakes: the operator's own table, a contract on EVM, token accounts on Solana [ST1]. A tier is read at registration and every few minutes.
+// The sources of stakes on a chain: a contract on EVM, token accounts on Solana [ST1]; table.ts has the operator's own table. A tier is read at registration and
+// every few minutes.
 import { base58 } from "@scure/base";
-import { inArray } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import type { Result } from "../../protocol/result.ts";
-import { type Tier, tierOf, tierOfAtoms } from "../../protocol/worker-messages.ts";
+import { type Tier, tierOfAtoms } from "../../protocol/worker-messages.ts";
 import { askRpc, type RpcCall, RpcFailure, type RpcResult } from "../chain/json-rpc.ts";
 import { TOKEN_PROGRAMS } from "../chain/svm-transaction.ts";
-import { readD1 } from "../store/database.ts";
-import { stakes } from "../store/schema.ts";
 
 /** The tier of one key, or why it could not be read. `reason` is a code of ours, never text from the source. */
 export type TierResult = Result<Tier, string>;
@@ -22,43 +19,6 @@ export interface StakeSource {
    * @throws {RpcFailure | StoreUnavailable} if no key could be read
    */
   read(keys: readonly string[]): Promise<TierResult[]>;
-}
-
-/** The most parameters of one statement of D1. */
-const MAX_BOUND = 100;
-
-/** `STAKE_SOURCE=table`: reads the rows of D1 that the operator sets by `compute-router stake` [ST1]. */
-export class TableSource implements StakeSource {
-  readonly keysPerRead = MAX_BOUND;
-  readonly #db: () => D1Database;
-  readonly #deadline: number | undefined;
-
-  constructor(db: () => D1Database, deadline?: number) {
-    this.#db = db;
-    this.#deadline = deadline;
-  }
-
-  async read(keys: readonly string[]): Promise<TierResult[]> {
-    const amounts = await stakesOf(this.#db(), keys, this.#deadline);
-    // A row may have been written by hand, and SQLite keeps a text even in a number column.
-    return keys.map((key) => {
-      const amount = amounts.get(key) ?? 0;
-      return typeof amount === "number" ? { ok: true, value: tierOf(amount) } : { ok: false, reason: "invalid_response" };
-    });
-  }
-}
-
-/**
- * Returns the recorded stakes of at most {@link MAX_BOUND} keys, in token units. A key without a row is not in the map [ST1].
- * @throws {StoreUnavailable}
- */
-async function stakesOf(db: D1Database, pubkeys: readonly string[], deadline?: number): Promise<ReadonlyMap<string, unknown>> {
-  const query = drizzle(db)
-    .select({ pubkey: stakes.providerPubkey, amount: stakes.amount })
-    .from(stakes)
-    .where(inArray(stakes.providerPubkey, [...pubkeys]));
-  const rows = await readD1(db, () => query, deadline);
-  return new Map(rows.map(({ pubkey, amount }) => [pubkey, amount]));
 }
 
 /** The selector of `stakeOf(bytes32)`: the first four bytes of its keccak-256. */

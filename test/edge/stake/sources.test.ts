@@ -1,7 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test } from "vitest";
 import { errorFacts } from "../../../src/coordinator/log.ts";
-import { EvmSource, type StakeSource, SvmSource, TableSource } from "../../../src/coordinator/stake/sources.ts";
+import { EvmSource, type StakeSource, SvmSource } from "../../../src/coordinator/stake/sources.ts";
+import { TableSource } from "../../../src/coordinator/stake/table.ts";
 import { CONTRACT, hang, type Holding, MINT, RPC_URL, StakeNode } from "../support/stake-node.ts";
 import { newKey } from "../support/worker.ts";
 
