@@ -58,11 +58,11 @@ function changedAt(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Removes the parts of earlier builds, except those of a build that runs at the same time. */
+/** Removes the parts of earlier builds, except those of a build that runs at the same time and may remove the same ones. */
 function removeStrays(names: ReadonlySet<string>, began: Date): void {
   for (const name of readdirSync(TARGET)) {
     const file = join(TARGET, name);
-    if (name.endsWith(".js") && !names.has(name) && changedAt(file) < began.getTime()) rmSync(file);
+    if (name.endsWith(".js") && !names.has(name) && changedAt(file) < began.getTime()) rmSync(file, { force: true });
   }
 }
 

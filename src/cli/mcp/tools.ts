@@ -173,8 +173,7 @@ function addLookups(server: McpServer, session: Session): void {
     (_, { mcpReq: { signal } }) =>
       told(session, async (client) => {
         const { data, workers_online } = await client.models({ signal });
-        const named = data.filter(({ id }) => ModelName.safeParse(id).success);
-        return { models: named.map(({ id, workers }) => ({ id, workers })), workers_online };
+        return { models: data.map(({ id, workers }) => ({ id, workers })), workers_online };
       }),
   );
   server.registerTool(

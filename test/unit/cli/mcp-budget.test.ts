@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Budget, Purchase, SpendLimitError } from "../../../src/cli/mcp/budget.ts";
 import {
   BadRequestError,
+  ConflictError,
   JobFailedError,
   NotFoundError,
   PaymentLimitError,
@@ -68,6 +69,9 @@ describe("the spending limit of mcp", () => {
     ["a job that failed, and it is not known whether it was charged", failed(null), 10_000n],
     ["a payment that was refused", new PaymentRequiredError("no", [], {}), 0n],
     ["a commit that was refused", new BadRequestError("no"), 0n],
+    ["a commit with the key of another job", new ConflictError("no"), 0n],
+    ["a commit for a model of nobody", new NotFoundError("no"), 0n],
+    ["a commit that came too often", new RateLimitedError("no", null, {}), 0n],
     ["a 5xx, which says nothing about the money", new UnavailableError("no", null, {}), 10_000n],
     ["a call that was cancelled", new DOMException("stop", "AbortError"), 10_000n],
   ])("after %s it has counted the payment accordingly", async (_, error, counted) => {
@@ -93,6 +97,11 @@ describe("the spending limit of mcp", () => {
   it.each([
     ["429", (router: RouterServer) => router.fail(COMMIT, proceed, loseAnswer, reply(429, { error: "rate_limited" }, { "retry-after": "9999" })), 10_000n],
     ["402", (router: RouterServer) => router.fail(COMMIT, proceed, reset), 10_000n],
+    [
+      "422",
+      (router: RouterServer) => router.fail(COMMIT, proceed, loseAnswer, reply(422, { error: "no_trusted_worker", job_id: crypto.randomUUID() })),
+      10_000n,
+    ],
     ["a 402 alone", () => {}, 0n],
   ] as const)("[PY8] after a payment whose answer was lost, a refusal gives nothing back: %s", async (_, arrange, counted) => {
     const router = await RouterServer.start({ gated: true, payment: () => "payment_already_used" });
