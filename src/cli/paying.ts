@@ -8,7 +8,6 @@ import {
   type ClientOptions,
   ComputeRouterError,
   ConflictError,
-  InvalidOptionError,
   NotFoundError,
   NoTrustedWorkerError,
   type PaymentHook,
@@ -51,7 +50,6 @@ async function loadHook(file: string): Promise<PaymentHook> {
   try {
     module = await import(pathToFileURL(resolve(file)).href);
   } catch (error) {
-    if (error instanceof InvalidOptionError) throw error;
     throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
   }
   const pay = module.default;

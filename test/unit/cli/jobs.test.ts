@@ -4,7 +4,9 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFi
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { keptJobs } from "../../../src/cli/seeker.ts";
+import { cancellationText } from "../../../src/cli/waiting.ts";
 import type { JobList } from "../../../src/sdk/index.ts";
+import { reply } from "../sdk/support/faults.ts";
 import { MODEL, RouterServer, tokenOf } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -54,6 +56,79 @@ describe("job", () => {
     Object.assign(router.jobs.get(id)?.end ?? {}, { result: null });
     const { code, stdout } = await runHere(["job", id, "--url", router.url]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^receipt {4}not checked, because the result is no longer stored, worker /m) });
+  });
+});
+
+describe("what a command sends and prints", () => {
+  const start = async (): Promise<{ router: RouterServer; place: string[] }> => {
+    const router = await RouterServer.start(AT_ONCE);
+    return { router, place: ["--url", router.url, "--config-dir", temporaryFolder()] };
+  };
+
+  it("job: its times and its text, with --json what the coordinator answers, with --wait not before the end; a receipt of another job is not valid", async () => {
+    const { router, place } = await start();
+    await runHere(["run", "hi", ...place]);
+    const id = onlyJob(router);
+    const { end } = router.jobs.get(id) ?? expect.unreachable();
+    const show = async (...more: string[]) => (await runHere(["job", id, "--url", router.url, ...more])).stdout;
+    expect(await show("--wait", "9")).toMatch(
+      new RegExp(`^job {8}${id}\nstatus {5}completed\ncreated {4}20\\S+\ncompleted {2}${end.completed_at}\nreceipt {4}valid.*\n\nEcho: hi\n$`),
+    );
+    expect(router.to(`/v1/jobs/${id}`).at(-1)?.query.get("wait")).toBe("9");
+    expect(JSON.parse(await show("--json"))).toEqual(end);
+    router.jobs.set(id, { seen: [], end: { ...end, receipt: { ...(end.receipt ?? expect.unreachable()), job_id: id.replace(/^./, "x") } } });
+    expect(await show()).toMatch(/^receipt {4}NOT valid: it belongs to another job, worker /m);
+  });
+
+  it("run: the limit of tokens and the policy; with --json one object and no text of a stream", async () => {
+    const { router, place } = await start();
+    const { stdout } = await runHere(["run", "hi", "--max-tokens", "7", "--policy", "cheap", "--json", "--stream", ...place]);
+    const [{ path, body } = expect.unreachable()] = router.to("/v1/jobs/commit");
+    expect([path, JSON.parse(body).payload]).toEqual(["/v1/jobs/commit/cheap", { job_type: "LLM_INFER", prompt: "hi", max_tokens: 7 }]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      job_id: onlyJob(router),
+      source: "router",
+      price: "$0.005",
+      credit: null,
+      verified: true,
+      result: { output: "Echo: hi" },
+    });
+  });
+
+  it("[RC1] run --require-verified: no result that nobody signed (8)", async () => {
+    const { router, place } = await start();
+    router.rules.receipt = () => null;
+    expect(await runHere(["run", "hi", "--require-verified", ...place])).toMatchObject({ code: 8, stdout: "" });
+    expect(await runHere(["run", "hi", ...place])).toMatchObject({ code: 0, stderr: expect.stringContaining("NOT verified: no_receipt") });
+  });
+
+  it("task: an object that a person can read", async () => {
+    const { place } = await start();
+    const { stdout } = await runHere(["task", "classify", ...place], { input: "good" });
+    expect(stdout).toBe('{\n  "confidence": 0.75,\n  "sentiment": "positive"\n}\n');
+  });
+
+  it("quote: every price; with --json one list that names the type of each", async () => {
+    const { router } = await start();
+    expect((await runHere(["quote", "--url", router.url])).stdout).toBe(
+      "LLM_INFER  FAST   $0.010  /v1/jobs/commit/fast\nLLM_INFER  CHEAP  $0.005  /v1/jobs/commit/cheap\nTASK       FAST   $0.003  /v1/jobs/commit/fast\nTASK       CHEAP  $0.001  /v1/jobs/commit/cheap\n",
+    );
+    const { stdout } = await runHere(["quote", "--type", "task", "--policy", "fast", "--json", "--url", router.url]);
+    expect(JSON.parse(stdout)).toMatchObject([{ job_type: "TASK", policy_resolved: "FAST", price: "$0.003" }]);
+  });
+
+  it("models and jobs: that there are none", async () => {
+    const { router, place } = await start();
+    router.fail("GET /v1/models", reply(200, { object: "list", data: [], workers_online: 0 }));
+    expect(await runHere(["models", "--url", router.url])).toEqual({ code: 0, stdout: "", stderr: "no worker takes LLM jobs now\n" });
+    await router.client({ userId: "u", userToken: "secret" }).trust.create();
+    expect(await runHere(["jobs", "--user", "u", "--user-token", "secret", ...place])).toEqual({ code: 0, stdout: "", stderr: "no jobs\n" });
+  });
+
+  it("[PY9] a cancelled job: what became of its money", () => {
+    const job = { id: "j", status: "failed", result: null, receipt: null, created_at: "", completed_at: null } as const;
+    expect(cancellationText({ job, cancelled: true, charged: false, credit: null })).toBe("job j is cancelled; nothing was charged");
+    expect(cancellationText({ job, cancelled: true, charged: true, credit: null })).toBe("job j is cancelled; it was charged");
   });
 });
 

@@ -60,3 +60,31 @@ it.each(["x", "-1", "0.0000001"])("--max-price %s is told by the name of the opt
   const { code, stderr } = await runHere(["run", "hi", "--max-price", price]);
   expect({ code, stderr }).toEqual({ code: 2, stderr: "--max-price: US dollars, as 0.01\n" });
 });
+
+it.each([
+  ["throw new Error('no seed');", "--payer: cannot load FILE: no seed"],
+  ["export default { pay: 1 };", "--payer: the default export of FILE is not a payment hook, as payWithEvm(account) is"],
+])("a module without a payment hook is told before anything is asked: %s", async (text, message) => {
+  const file = join(temporaryFolder(), "payer.mjs");
+  writeFileSync(file, text);
+  const router = await RouterServer.start({ gated: true });
+  const { code, stderr } = await runHere(["run", "hi", "--payer", file, "--url", router.url]);
+  expect({ code, stderr: stderr.replaceAll(file, "FILE") }).toEqual({ code: 2, stderr: `${message}\n` });
+  expect(router.received).toEqual([]);
+});
+
+it("a commit with the key of another job was refused, so nothing is said of a job that the coordinator may have", async () => {
+  const router = await RouterServer.start({ statuses: [] });
+  const run = (prompt: string) => runHere(["run", prompt, "--idempotency-key", "k", "--user", "u", "--url", router.url]);
+  await run("one");
+  expect(await run("two")).toEqual({ code: 5, stdout: "", stderr: expect.stringMatching(/^[^\n]*idempotency_key_reused[^\n]*\n$/) });
+  expect((await run("two")).stderr).not.toContain("may have");
+});
+
+it("after Ctrl-C the hook that was asked ends by the reason of the signal, and not as a hook that failed", async () => {
+  const payer = join(temporaryFolder(), "payer.mjs");
+  writeFileSync(payer, "export default async (_, { signal }) => signal.throwIfAborted();\n");
+  const { payment } = await payerOptions({ payer });
+  const reason = new Error("Ctrl-C");
+  await expect(payment?.({ error: "", accepts: [] }, { number: 1, header: null, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+});

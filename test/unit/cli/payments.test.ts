@@ -1,5 +1,5 @@
 // `compute-router payments` on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -73,6 +73,50 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
   expect(await refused("void", SPENT, "--reason", "x")).toContain("the payment is spent: an order is for one that is unresolved");
   expect(await refused("credit", SVM.replace("cd", "00"), "--reason", "x")).toContain("there is no such payment");
   db.close();
+});
+
+test("[PY8] the operator is told what is not there, what an order waits for, and which of several payments an order would be for", async () => {
+  const state = temporaryFolder();
+  const db = database(state);
+  db.exec("UPDATE payments SET settlement = '0xdd' || char(27) || '[31m' WHERE state = 'spent'");
+  writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const run = (...args: string[]) => runHere(["payments", ...args, "--config", "wrangler.evm.toml", "--state", state], { env });
+
+  expect(await run("list", "--phase", "credit")).toEqual({ code: 0, stdout: "", stderr: "no payment is credit\n" });
+  const unknown = { code: 1, stdout: "", stderr: "there is no such payment; a payment that is being verified is not shown\n" };
+  expect(await run("show", SVM.replace("cd", "00"))).toEqual(unknown);
+  const { stdout: spent } = await run("show", SPENT);
+  expect(spent).toContain("payer        0xaa\n");
+  expect(spent).toContain("transaction  0xdd\\u001b[31m\n");
+  expect(await run("void", KEY, "--reason", "first")).toMatchObject({
+    stderr: "the coordinator carries this out within 5 minutes; then `payments show` prints the outcome\n",
+  });
+  db.exec(`UPDATE payment_orders SET created_at = ${AT}`);
+  await run("credit", KEY, "--reason", "second");
+  expect((await run("show", KEY)).stdout.match(/first|second/g)).toEqual(["first", "second"]);
+
+  db.exec(`UPDATE payments SET job_id = '${JOB}'`);
+  const several = { code: 2, stdout: "", stderr: "this job has several payments in doubt; give the key of one\n" };
+  expect(await run("void", JOB, "--reason", "x")).toEqual(several);
+  db.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)
+    INSERT INTO payments (key, rev, state, job_id, asset, amount, updated_at) SELECT 'k' || i, 1, 'unresolved', '${JOB}', 'a', '1', 0 FROM n`);
+  const { stdout, stderr } = await run("list");
+  expect([stdout.trimEnd().split("\n").length, stderr]).toEqual([1_000, "these are the first 1000\n"]);
+  db.close();
+});
+
+test("with --remote the deployed database is asked, and no statement counts that wrangler could not run", async () => {
+  const folder = temporaryFolder();
+  const env = { PATH: [folder, process.env["PATH"]].join(delimiter) };
+  const list = (script: string) => {
+    writeFileSync(join(folder, "npx"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    return runHere(["payments", "list", "--config", "x.toml", "--remote"], { env });
+  };
+  const asked = join(folder, "asked");
+  expect(await list(`echo "$@" > '${asked}'; echo '[{"results":[]}]'`)).toMatchObject({ code: 0 });
+  expect(readFileSync(asked, "utf8")).toMatch(/^--no-install wrangler d1 execute DB -c x\.toml --remote --json --command SELECT /);
+  expect(await list(`echo '[{"results":[]}]'; exit 1`)).toMatchObject({ code: 1, stderr: expect.stringContaining("wrangler could not use the database") });
 });
 
 test("[PY8] a database that the coordinator is writing to is asked again", async () => {

@@ -15,7 +15,6 @@ test("[ST1] the operator sets, changes, shows, lists and removes stakes", async 
   const state = temporaryFolder();
   const database = new DatabaseSync(join(state, "d1.sqlite"));
   for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
-  database.close();
   writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
   const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
   const run = async (...args: string[]) => {
@@ -26,6 +25,7 @@ test("[ST1] the operator sets, changes, shows, lists and removes stakes", async 
 
   expect(await run("list")).toBe("");
   expect(await run("set", one.toUpperCase(), "99.999999")).toBe(`${one}  Open      99.999999\n`);
+  database.exec("UPDATE stakes SET updated_at = 0");
   expect(await run("set", one, "100")).toBe(`${one}  Verified  100\n`);
   await run("set", other, "1000");
   const today = new Date().toISOString().slice(0, 10);
@@ -39,4 +39,5 @@ test("[ST1] the operator sets, changes, shows, lists and removes stakes", async 
   await run("set", one, "0");
   expect(await run("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");
   expect(JSON.parse(await run("show", one, "--json"))).toEqual({ provider_pubkey: one, amount: 0, tier: "Open", updated_at: null });
+  database.close();
 });

@@ -101,6 +101,7 @@ describe("compute-router", () => {
     [["quote", "--url", "ws://me:secret@x/"], "must not contain a user name or password"],
     [["quote", "extra"], 'unexpected "extra"'],
     [["run"], "PROMPT"],
+    [["run", ""], "PROMPT must not be empty"],
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
     [["worker", "start", "--max-tokens", "lots"], "--max-tokens: a whole number from 1 to 32768"],
     [["task", "translate"], 'there is no task "translate"'],
@@ -116,6 +117,8 @@ describe("compute-router", () => {
     [["payments", "credit", "k", "--reason", "x", "--config", "x.toml", "--state", "x"], "the payment must be its key or the id of its job"],
     [["payments", "void", JOB_ID, "--config", "x.toml", "--state", "x"], "--reason"],
     [["payments", "void", JOB_ID, "--reason", " ", "--config", "x.toml", "--state", "x"], "--reason must be 1 to 200 printable characters"],
+    [["payments", "void", JOB_ID, "--reason", "x".repeat(201), "--config", "x.toml", "--state", "x"], "--reason must be 1 to 200 printable characters"],
+    [["payments", "void", JOB_ID, "--reason", "a\u001B[2J", "--config", "x.toml", "--state", "x"], "--reason must be 1 to 200 printable characters"],
     [["payments", "list", "--phase", "lost", "--config", "x.toml", "--state", "x"], "--phase"],
     [["payments", "show", JOB_ID, "--config", "x.toml"], "select the database"],
     [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
@@ -173,6 +176,19 @@ describe("verify", () => {
     expect(runs[0]?.stderr).toContain("hash_mismatch");
     expect(JSON.parse(runs[1]?.stdout ?? "")).toMatchObject({ valid: false, reason: "bad_signature" });
     expect(runs[2]?.stderr).toContain("belongs to job");
+  });
+
+  it("[RC2] the receipt may be in a file beside the job; a file may begin with a byte order mark", async () => {
+    const { folder, receipt, job } = jobFiles();
+    const { receipt: own, ...rest } = JSON.parse(readFileSync(job, "utf8"));
+    expect(own).toBeDefined();
+    const bare = join(folder, "bare.json");
+    writeFileSync(bare, `\uFEFF${JSON.stringify(rest)}`);
+    expect((await runHere(["verify", receipt, "--job", bare])).code).toBe(0);
+    expect(await runHere(["verify", "--job", bare])).toMatchObject({ code: 2, stderr: expect.stringContaining("has no receipt") });
+    writeFileSync(bare, JSON.stringify({ ...rest, result: null }));
+    expect(await runHere(["verify", receipt, "--job", bare])).toMatchObject({ code: 2, stderr: `the job in ${bare} has no result (not yet, or no longer)\n` });
+    expect(await runHere(["verify", "--result", bare])).toMatchObject({ code: 2, stderr: expect.stringContaining("the receipt is missing") });
   });
 
   it("files that are not a receipt, not JSON or missing are usage errors (2)", async () => {
