@@ -102,7 +102,8 @@ export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): P
     }
   };
   try {
-    return await dialogue({ ask, confirm });
+    // Also between two questions, while something is looked for.
+    return await Promise.race([dialogue({ ask, confirm }), left]);
   } finally {
     lines.off("close", leave);
     lines.close();

@@ -100,10 +100,45 @@ describe("a hint repeats the options that were given", () => {
     const router = await RouterServer.start();
     const { code, stdout } = await runHere(["pair", "list", "--url", router.url, "--user", "ann"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `no paired workers; to pair one: npx compute-router pair create --url ${router.url} --user ann\n` });
+    const folder = join(temporaryFolder(), "a b");
+    const spaced = await runHere(["pair", "list", "--url", router.url, "--config-dir", folder]);
+    expect(spaced.stdout).toContain(`pair create --url ${router.url} --config-dir '${folder}'\n`);
+  });
+});
+
+describe("advice for a job that did not succeed", () => {
+  it("names the price, and how to pay it (5)", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const { code, stderr } = await runHere(["run", "hi", "--url", router.url, "--user", "u"]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(/^this coordinator asks for \$0\.010; to pay, use --payer [^\n]*\n$/) });
+  });
+
+  it("quotes the worker, without what could command a terminal (7)", async () => {
+    const router = await RouterServer.start({ statuses: [], work: () => ({ error: "content_refused", message: "no\u001B[2J" }) });
+    const { code, stderr } = await runHere(["run", "hi", "--url", router.url, "--user", "u"]);
+    expect({ code, stderr }).toEqual({ code: 7, stderr: expect.stringMatching(/content_refused; message of the worker: no\\u001b\[2J\n$/) });
+  });
+
+  it("doubts the address if the job is not known (5)", async () => {
+    const router = await RouterServer.start();
+    const { code, stderr } = await runHere(["job", crypto.randomUUID(), "--url", router.url]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining(`; is it the right coordinator? (${router.url})\n`) });
   });
 });
 
 describe("compute-router user", () => {
+  it("says where no id can be stored, or why one that is there cannot be used", async () => {
+    expect(await runHere(["user", "--config-dir", "/dev/null/x"])).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("in /dev/null/x/user-id ("),
+    });
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "user-id"), "\n");
+    const empty = `${join(folder, "user-id")} is empty; delete it, or use --user ID\n`;
+    expect(await runHere(["user", "--config-dir", folder])).toEqual({ code: 1, stdout: "", stderr: empty });
+  });
+
   it("prints the id alone on standard output, and with --json where it is kept", async () => {
     const folder = join(temporaryFolder(), "new");
     const first = await runHere(["user", "--config-dir", folder]);
@@ -178,8 +213,13 @@ describe("the address of a coordinator", () => {
     ["router.example:4010", { socket: "ws://router.example:4010/", base: "http://router.example:4010" }],
     ["https://router.example/v1", { socket: "wss://router.example/", base: "https://router.example" }],
     ["http://router.example/svm/v1/", { socket: "ws://router.example/svm/", base: "http://router.example/svm" }],
+    ["https://router.example/#top", { socket: "wss://router.example/", base: "https://router.example" }],
     ["wss://router.example/v12", { socket: "wss://router.example/v12", base: "https://router.example/v12" }],
   ])("%s: with any scheme or none, and with the /v1 of OpenAI's clients", (text, urls) => {
     expect(coordinatorUrls(text)).toEqual(urls);
+  });
+
+  it.each(["ws://me@x/", "ws://:secret@x/"])("%s is refused", (text) => {
+    expect(() => coordinatorUrls(text)).toThrow("--url must not contain a user name or password");
   });
 });

@@ -11,6 +11,7 @@ import { countdown, isLocalAddress } from "../../../src/sdk/trust.ts";
 
 import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
+import { reply } from "../sdk/support/faults.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
 import { until } from "../../support/until.ts";
 import { runHere } from "../worker/support/cli-here.ts";
@@ -142,6 +143,20 @@ describe("pair create", () => {
     expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining("--user-token") });
   });
 
+  it("with --json on a terminal does not wait, and reports what goes wrong while it waits (5)", async () => {
+    const router = await RouterServer.start();
+    const create = (...more: string[]) => runHere(["pair", "create", "--user", "u", "--url", router.url, ...more], { isTerminal: true });
+    expect(await create("--json")).toMatchObject({ code: 0, stderr: "" });
+    expect(router.to("/v1/trust/list")).toEqual([]);
+    router.fail("GET /v1/trust/list", reply(401, { error: "user_token_required" }));
+    expect(await create("--json", "--wait")).toMatchObject({ code: 5, stderr: expect.stringContaining("--user-token") });
+  });
+
+  it("shows no control character of an address", () => {
+    const offer = { code: "A1B2C3", expiresAt: new Date(0), workerUrl: `https://r.example/${ESCAPE}[2J`, place: "" };
+    expect(offerLines(offer, { color: false, columns: 80, rows: 60 }).join("\n")).not.toContain(ESCAPE);
+  });
+
   describe.runIf(hasScript)("on a terminal", () => {
     it("shows the code in big letters and as a QR code, counts down, and says in words who claimed it", async () => {
       const router = await RouterServer.start();
@@ -177,13 +192,14 @@ describe("pair create", () => {
       expect(screen().text).toMatch(size.rows === 24 ? /^ {2}A 0 0 0 0 0$/m : /██/);
     });
 
-    it("Ctrl-C leaves the code valid, and says so (130)", async () => {
+    it("Ctrl-C leaves the code valid, and says so and how to see who claimed it (130)", async () => {
       const router = await RouterServer.start();
       const { says, said, type, exited } = terminal(["pair", "create", "--user", "u", "--url", router.url]);
       await says("expires in");
       type("\u0003");
       expect(await exited).toBe(130);
-      expect(said()).toContain("stays valid until");
+      expect(said()).toMatch(/stays valid until \S+; to see who claimed it: /);
+      expect(said()).toContain(`pair list --url ${router.url} --user u\r\n`);
     });
 
     it("NO_COLOR: plain text without escapes, and it waits all the same", async () => {
@@ -221,6 +237,32 @@ describe("worker pair without --url", () => {
   });
 });
 
+describe("a code that cannot be claimed", () => {
+  it("is asked for at the next coordinator if one cannot be reached; if none knows it, both are told (6)", async () => {
+    const router = await RouterServer.start();
+    await router.client({ userId: "u" }).trust.create();
+    const pair = (code: string, ...more: string[]) =>
+      runHere(["worker", "pair", code, "--url", "ws://127.0.0.1:1/", "--url", router.url, "--config-dir", withKey(), ...more]);
+    const { stdout } = await pair("A00000", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ coordinator: new URL(router.url).host, provider_pubkey: WORKER.publicKey, fingerprint: WORDS });
+    const { code, stderr } = await pair("BBBBBB");
+    expect({ code, stderr }).toEqual({
+      code: 6,
+      stderr: expect.stringMatching(/^no coordinator at http:\/\/127\.0\.0\.1:1: .*; 127\.\S+ does not know the code\n$/),
+    });
+  });
+
+  it.each([
+    ["already_claimed", /^already_claimed: the code was used; its owner can create a new one: pair create\n$/],
+    ["expired", /^expired: a code is valid for one hour; its owner can create a new one: pair create\n$/],
+  ])("%s: what to do (5)", async (error, message) => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/trust/claim", reply(400, { error }));
+    const { code, stderr } = await runHere(["pair", "claim", "A00000", "--url", router.url, "--config-dir", withKey()]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(message) });
+  });
+});
+
 describe("a text that cannot be a code", () => {
   it.each(["12345", "1234567", "A1B2CG", "", "А1B2C3"])("%j is refused before anybody is asked", async (code) => {
     const router = await RouterServer.start();
@@ -249,6 +291,11 @@ describe("the same words on both sides", () => {
     await user.trust.create();
     const mine = await runHere(["worker", "pair", "a00000", ...url, ...place]);
     expect(mine).toMatchObject({ code: 0, stdout: expect.stringContaining(`worker ${WORDS} (key `) });
+    await user.trust.create();
+    expect(await runHere(["pair", "claim", "A00002", ...url, ...place])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`paired: worker ${WORDS} (key `),
+    });
     const claimed = await runHere(["pair", "claim", "A00001", "--json", ...url, ...place]);
     expect(JSON.parse(claimed.stdout)).toMatchObject({ provider_pubkey: WORKER.publicKey, fingerprint: WORDS });
 

@@ -1,14 +1,21 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
 import { workerPlan } from "../../../src/cli/worker-plan.ts";
-import { keyPair } from "../../../src/receipt/ed25519.ts";
+import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
+import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
+import { workerId } from "../../../src/worker/node/worker-lock.ts";
+import { firstStatus, type LinkStatus, type WorkerStatus } from "../../../src/worker/node/worker-status.ts";
+import { reply } from "../sdk/support/faults.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { configFile, readConfig } from "../../../src/worker/node/worker-config.ts";
+import { until } from "../../support/until.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { runCli, WorkerProcess } from "../worker/support/cli-process.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
+import { SlowLlm } from "../worker/support/slow-llm.ts";
 
 const NOBODY = "ws://127.0.0.1:1/";
 
@@ -65,6 +72,72 @@ describe("worker init", () => {
     expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
   });
 
+  it("keeps what a configuration has and no option changes, and writes down every option", async () => {
+    const folder = temporaryFolder();
+    const [key, modelFile] = [join(folder, "own.key"), join(folder, "small.gguf")];
+    put(folder, "small.gguf", "");
+    const init = (...more: string[]) => runHere(["worker", "init", "--config-dir", folder, "--force", ...more]);
+    const written = (): unknown => JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"));
+    const options = ["--url", NOBODY, "--network", "eip155:1", "--name", "box", "--key", key, "--max-tokens", "99", "--metrics", "9464"];
+    const { stdout } = await init(...options, "--llm-url", "http://127.0.0.1:1/v1", "--model", "tiny");
+    expect(stdout).toContain(`worker doctor --config-dir ${folder}\n`);
+    const kept = { version: 1, coordinators: [{ url: NOBODY, network: "eip155:1" }], name: "box", key, max_tokens: 99, metrics: "9464" };
+    expect(written()).toEqual({ ...kept, llm: { kind: "find", url: "http://127.0.0.1:1/v1", model: "tiny" } });
+    await init();
+    expect(written()).toEqual({ ...kept, llm: { kind: "find", url: "http://127.0.0.1:1/v1", model: "tiny" } });
+    await init("--runtime", "embedded", "--model-file", modelFile);
+    expect(written()).toEqual({ ...kept, llm: { kind: "embedded", model_file: modelFile } });
+  });
+
+  it("claims a pairing code too, and says where", async () => {
+    const router = await RouterServer.start();
+    for (let count = 0; count < 2; count++) await router.client({ userId: "u" }).trust.create();
+    const { host } = new URL(router.url);
+    const init = (code: string, ...more: string[]) =>
+      runHere(["worker", "init", "--tasks-only", "--url", router.url, "--pair", code, "--config-dir", temporaryFolder(), ...more]);
+    expect((await init("A00000")).stdout).toContain(`paired         at ${host}\n`);
+    expect(JSON.parse((await init("A00001", "--json")).stdout)).toMatchObject({ paired: { coordinator: host, paired_at: expect.stringMatching(/Z$/) } });
+  });
+
+  it("on a terminal an empty line means what the configuration has", async () => {
+    const folder = temporaryFolder();
+    const content = { version: 1, coordinators: [{ url: NOBODY, network: "eip155:1" }], name: "den", llm: { kind: "embedded" } };
+    put(folder, "worker.json", JSON.stringify(content));
+    expect(await runHere(["worker", "init", "--config-dir", folder], { input: "\r\r\r\r\r", isTerminal: true })).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toEqual(content);
+  });
+
+  it.each([
+    ["yes, and the model that was asked for", "y\r\r", { model: "small" }],
+    ["no", "n\r", null],
+  ])("on a terminal asks whether to use the LLM that it finds: %s", async (_, answers, chosen) => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    // The worker still works, so there is nothing to ask.
+    coordinator.clockAhead = 90_000;
+    const llm = await SlowLlm.start();
+    llm.models = ["small", "large"];
+    const folder = temporaryFolder();
+    const args = ["worker", "init", "--url", coordinator.url, "--llm-url", llm.baseUrl, "--model", "small", "--config-dir", folder];
+    expect(await runHere(args, { input: `\rden\r${answers}\r`, isTerminal: true })).toMatchObject({ code: 0, stderr: "" });
+    const { name, llm: kept } = JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"));
+    expect([name, kept]).toEqual(["den", chosen === null ? { kind: "none" } : { kind: "find", url: llm.baseUrl, ...chosen }]);
+  });
+
+  it("on a terminal ends at once by Ctrl-C, in one line, also while it checks a coordinator", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const dialled = coordinator.dialled();
+    const folder = join(temporaryFolder(), "new");
+    const args = ["worker", "init", "--url", coordinator.url, "--tasks-only", "--config-dir", folder];
+    expect(await runHere(args, { input: "\r\u0003", isTerminal: true })).toMatchObject({ code: 2, stderr: "\nnothing was changed\n" });
+    // The check ends later, and changes nothing any more.
+    const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+    onTestFinished(() => stdout.mockRestore());
+    (await dialled).challenge();
+    await until("the end of the check", () => stdout.mock.calls.find(([text]) => String(text).includes("✓ socket")));
+    expect(existsSync(folder)).toBe(false);
+  });
+
   it("a path in a configuration begins at its folder, wherever the worker is started", () => {
     const folder = temporaryFolder();
     const llm = { kind: "embedded", model_file: "models/small.gguf" };
@@ -74,6 +147,30 @@ describe("worker init", () => {
     expect(plan.wish).toEqual({ kind: "embedded", modelFile: join(folder, "models", "small.gguf") });
     // A path on the command line begins where the person is.
     expect(workerPlan({ "config-dir": folder, key: "mine.key" }, []).keyFile).toBe(join(process.cwd(), "mine.key"));
+  });
+
+  it("options have priority over the environment, the environment over the configuration", () => {
+    const folder = temporaryFolder();
+    const llm = { kind: "find", url: "http://127.0.0.1:1/v1", model: "tiny" };
+    const coordinators = [{ url: "ws://127.0.0.1:1/", network: "eip155:1" }];
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators, llm, name: "den", max_tokens: 9, metrics: "9464" }));
+    const plan = (args: object, ...urls: string[]) => workerPlan({ "config-dir": folder, ...args }, urls);
+    const wish = { kind: "found", llmUrl: llm.url, model: "tiny", maxTokens: 9 };
+    expect(plan({})).toMatchObject({ coordinators, wish, name: "den", metrics: { port: 9464 } });
+    expect(plan({ name: "box", "max-tokens": "7", network: "eip155:2" })).toMatchObject({
+      coordinators: [{ url: "ws://127.0.0.1:1/", network: "eip155:2" }],
+      wish: { ...wish, maxTokens: 7 },
+      name: "box",
+    });
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv("ROUTER_BASE_URL", "http://127.0.0.1:2");
+    expect(plan({}).coordinators).toEqual([{ url: "ws://127.0.0.1:2/" }]);
+    expect(plan({}, "127.0.0.1:3").coordinators).toEqual([{ url: "ws://127.0.0.1:3/" }]);
+    put(folder, "small.gguf", "");
+    const embedded = plan({ runtime: "embedded", "model-file": relative(process.cwd(), join(folder, "small.gguf")) });
+    expect(embedded.wish).toEqual({ kind: "embedded", modelFile: join(folder, "small.gguf"), maxTokens: 9 });
+    expect(() => plan({ runtime: "embedded", "llm-url": llm.url })).toThrow("not both");
+    expect(() => plan({ runtime: "cloud" })).toThrow('the only value is "embedded"');
   });
 
   it("a configuration may begin with a byte order mark, as editors of Windows write it", () => {
@@ -99,6 +196,7 @@ describe("worker init", () => {
     [["--url", NOBODY, "--url", "127.0.0.1:1"], "is named twice"],
     [["--url", NOBODY, "--url", "ws://127.0.0.1:2/", "--network", "eip155:1"], "--network is for one coordinator"],
     [["--name", "a", "--name", "b"], "--name was given more than once"],
+    [["--name=a", "--name=b"], "--name was given more than once"],
     [["--metrics", "nowhere"], "--metrics"],
     [["--metrics", "127.0.0.1:99999"], "--metrics"],
   ])("start %o is a usage error", async (args, message) => {
@@ -162,6 +260,35 @@ describe("worker doctor", () => {
     const { code, checks } = await examine("--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder);
     expect(code).toBe(5);
     expect(checks.get("socket")).toMatchObject({ state: "fail", fix: expect.stringContaining("use router.example") });
+  });
+
+  it("says what is wrong with a coordinator that answers", async () => {
+    const router = await RouterServer.start();
+    const checks = async (network?: string) =>
+      (await checkCoordinator({ url: router.url.replace("http", "ws"), ...(network !== undefined && { network }) })).slice(0, 3);
+    const unreachable = { state: "fail", exit: 6 };
+    router.fail("GET /v1/health", reply(503, {}), reply(200, { hello: 1 }));
+    expect(await checks()).toMatchObject([{ ...unreachable, message: "answers HTTP 503" }]);
+    expect(await checks()).toMatchObject([{ ...unreachable, message: "answers, but is not a coordinator" }]);
+    expect(await checks("eip155:1")).toMatchObject([
+      { state: "fail", exit: 5, message: "serves eip155:10143, but this worker works only for eip155:1" },
+      { state: "ok" },
+      { ...unreachable, message: "the coordinator accepts no WebSocket at this address" },
+    ]);
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.send({ type: "hello" }));
+    const [, , socket] = await checkCoordinator({ url: coordinator.url });
+    expect(socket).toMatchObject({ state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" });
+  });
+
+  it("says that the folder of the configuration cannot be written", async () => {
+    const plan = workerPlan({ "config-dir": withKey().folder, "tasks-only": true }, [NOBODY]);
+    for await (const check of examineAll({ ...plan, folder: "/dev/null/x" })) {
+      if (check.name !== "configuration") continue;
+      expect(check).toMatchObject({ state: "fail", exit: 3, message: "/dev/null/x cannot be written" });
+      return;
+    }
+    expect.unreachable();
   });
 
   it("reports an unreachable coordinator, a key that others can read and a missing LLM, each with the fix", async () => {
@@ -277,6 +404,44 @@ describe("worker status", () => {
   });
 });
 
+it("worker status shows what a worker is, what it has done and what is wrong", async () => {
+  const { folder, publicKey } = withKey();
+  const now = Date.now();
+  const first = firstStatus(["a.example", "b.example"]);
+  const [one, other] = first.links as [LinkStatus, LinkStatus];
+  const jobs = { LLM_INFER: { completed: 2, failed: 1, cancelled: 0, ms: 0 }, TASK: { completed: 30, failed: 10, cancelled: 5, ms: 0 } };
+  const busy = {
+    ...one,
+    link: "online",
+    network: "eip155:1",
+    tier: "Verified",
+    jobs,
+    results: { rejected: 1, dropped: 1 },
+    lastRejection: "bad_signature",
+  } as const;
+  const status: WorkerStatus = {
+    draining: true,
+    llm: { runtime: "Ollama", model: "tiny" },
+    links: [
+      { ...busy, tokens: 50, clockOff: -90_000, job: { id: "j", type: "TASK", since: now - 65_000, chars: 0 } },
+      { ...other, link: "offline", cause: "connection lost" },
+    ],
+  };
+  const about = { pid: process.pid, startedAt: now - 93_600_000, now: now - 40_000, publicKey, name: "box", metrics: "http://m.example/", urls: [] };
+  new StatusFile(folder).write(statusReport(status, about));
+  const { code, stdout, stderr } = await runHere(["worker", "status", "--config-dir", folder]);
+  expect([code, stderr]).toEqual([6, "not online at b.example\n"]);
+  const [head, words, online, offline] = stdout.split("\n");
+  expect(head).toMatch(
+    /^process \d+ {2}up 1 d 2 h {2}key \S+ {2}name box {2}tiny by Ollama {2}http:\S+ {2}finishing {2}not responding: its last report is \d+ s old$/,
+  );
+  expect(words).toBe(`  ${fingerprintOf(publicKey)}`);
+  expect(online).toMatch(
+    /^ {2}● online {2}a\.example {2}eip155:1 {2}Verified {2}jobs 32 done, 11 failed, 2 rejected \(bad_signature\) {2}WARNING: the clock is 90 s behind the coordinator's {2}50 tokens {2}working on TASK for 1 min \d+ s$/,
+  );
+  expect(offline).toBe("  ○ offline  b.example  jobs 0 done, 0 failed  (connection lost)");
+});
+
 describe("worker key", () => {
   it("export copies the seed into a new file of its owner's, never over another", async () => {
     const { folder, seed } = withKey();
@@ -303,6 +468,34 @@ describe("worker key", () => {
     expect((await runHere(["worker", "key", "show", "--config-dir", folder])).stdout.trim()).toBe(rotated.provider_pubkey);
     expect(rotated.provider_pubkey).not.toBe(publicKey);
     expect(readdirSync(folder)).toHaveLength(2);
+  });
+
+  it("rotate on a terminal changes nothing unless a person says yes", async () => {
+    const { folder, publicKey } = withKey();
+    const rotate = (input: string) => runHere(["worker", "key", "rotate", "--config-dir", folder], { input, isTerminal: true });
+    expect(await rotate("\r")).toMatchObject({ code: 2, stderr: "nothing was changed\n" });
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
+    const { code, stdout } = await rotate("y\r");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Users who were paired with the old key must pair again.\n") });
+    expect(readdirSync(folder)).toContain(`worker.key.${publicKey.slice(0, 16)}`);
+  });
+
+  it("rotate keeps the results for any coordinator unless it is forced, and says why a key cannot be replaced", async () => {
+    const { folder, publicKey } = withKey();
+    const urls = ["ws://127.0.0.1:1/", "ws://127.0.0.1:2/"];
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: urls.map((url) => ({ url })), llm: { kind: "none" } }));
+    put(folder, `worker-${workerId(urls[1] ?? "", publicKey)}.results.json`, "[]");
+    const rotate = (...more: string[]) => runHere(["worker", "key", "rotate", "--yes", "--config-dir", folder, ...more]);
+    expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("are not delivered yet") });
+    mkdirSync(join(folder, `worker.key.${publicKey.slice(0, 16)}`));
+    expect(await rotate("--force")).toMatchObject({ code: 3, stderr: `cannot replace the key in ${join(folder, "worker.key")} (EEXIST)\n` });
+    rmdirSync(join(folder, `worker.key.${publicKey.slice(0, 16)}`));
+    expect(await rotate("--force")).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  it("export says why a file cannot be written", async () => {
+    const { code, stdout, stderr } = await runHere(["worker", "key", "export", "/dev/null/x", "--config-dir", withKey().folder]);
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^cannot write \/dev\/null\/x: /) });
   });
 
   it("rotate leaves a key alone that is in use, or whose results are not handed in", async () => {

@@ -37,6 +37,7 @@ describe("compute-router", () => {
   it("prints its version, and its help if there is no command", async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"));
     expect((await runCli(["--version"])).stdout.trim()).toBe(version);
+    expect((await runHere(["-v"])).stdout.trim()).toBe(version);
     const help = await runCli([]);
     expect(help.code).toBe(0);
     for (const name of ["worker", "verify", "run", "task", "quote", "job", "pair", "Exit codes"]) expect(help.stdout).toContain(name);
@@ -47,6 +48,10 @@ describe("compute-router", () => {
     expect(all).toEqual(await runHere(["--help"]));
     expect(all.stdout).toContain("Use npx compute-router <command> --help");
     expect(one).toEqual(await runHere(["pair", "create", "--help"]));
+    expect(one).toEqual(await runHere(["pair", "create", "-h"]));
+    // After `--` it is a word of the prompt.
+    expect((await runHere(["run", "--url", "ftp://x/", "--", "--help"])).stderr).toContain("--url");
+    expect((await runHere(["run", "--url", "ftp://x/", "--", "--url"])).stderr).not.toContain("more than once");
     // In a pipe there are no colors.
     for (const { stdout } of [all, one]) expect(stdout).not.toContain("\u001B");
   });
@@ -248,10 +253,11 @@ it("[TR2] --user-token or $ROUTER_USER_TOKEN is sent with requests about the use
     runHere(["pair", "list", "--user", "u", "--url", `http://127.0.0.1:${port}`, ...more], { env });
   expect((await list(["--user-token", "of-the-option"])).code).toBe(0);
   expect((await list([], { ROUTER_USER_TOKEN: "of-the-environment" })).code).toBe(0);
+  expect((await list(["--user-token", "of-the-option"], { ROUTER_USER_TOKEN: "of-the-environment" })).code).toBe(0);
   const { code, stderr } = await list([]);
   expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.stringContaining("--user-token") });
   expect(code).not.toBe(0);
-  expect(seen).toEqual(["of-the-option", "of-the-environment", undefined]);
+  expect(seen).toEqual(["of-the-option", "of-the-environment", "of-the-option", undefined]);
   server.close();
 });
 

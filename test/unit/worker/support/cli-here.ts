@@ -14,11 +14,12 @@ let before: Promise<unknown> = Promise.resolve();
 
 /**
  * Runs one command line to its end in this process, with arguments, environment and streams as a process of its own would have. Such a process costs half a
- * second of CPU; one is started, by `runCli` of cli-process.ts, where a test is about main.ts, signals, pipes or Node itself.
+ * second of CPU; one is started, by `runCli` of cli-process.ts, where a test is about main.ts, signals, pipes or Node itself. With `isTerminal` the input is
+ * what a person types ahead.
  */
 export function runHere(
   args: string[],
-  { env = {}, input = "" }: { env?: NodeJS.ProcessEnv; input?: string | Uint8Array } = {},
+  { env = {}, input = "", isTerminal = false }: { env?: NodeJS.ProcessEnv; input?: string | Uint8Array; isTerminal?: boolean } = {},
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const run = before.then(async () => {
     const [stdout, stderr] = [new Kept(), new Kept()];
@@ -26,8 +27,8 @@ export function runHere(
       argv: [process.execPath, join(ROOT, "src", "cli", "main.ts"), ...args],
       // As main.ts has it for a pipe.
       env: { PATH: process.env["PATH"], HOME: process.env["HOME"], XDG_CONFIG_HOME: CONFIGURATION, NO_COLOR: "1", ...env },
-      stdin: Readable.from([typeof input === "string" ? Buffer.from(input) : input]),
-      stdout,
+      stdin: Object.assign(isTerminal ? typed(input) : Readable.from([typeof input === "string" ? Buffer.from(input) : input]), { isTTY: isTerminal }),
+      stdout: Object.assign(stdout, { isTTY: isTerminal }),
       stderr,
     };
     const own = Object.fromEntries(Object.keys(given).map((name) => [name, Object.getOwnPropertyDescriptor(process, name) ?? {}]));
@@ -45,6 +46,13 @@ export function runHere(
   });
   before = run.catch(() => undefined);
   return run;
+}
+
+/** What a person has typed ahead; more may come. */
+function typed(input: string | Uint8Array): Readable {
+  const stream = new Readable({ read: () => {} });
+  stream.push(input);
+  return stream;
 }
 
 /** A pipe that keeps what is written to it. */
