@@ -157,7 +157,7 @@ async function askLlm(said: LlmWish | null, prompt: Prompt): Promise<LlmWish | n
     if (!(await prompt.confirm("Use it for LLM jobs?", true))) return null;
     const chosen = models.length > 1 ? await askModel(models, model, prompt) : model;
     // The default model is not stored, because the server may have another first model later.
-    return chosen === model && wish.model === undefined ? wish : { ...wish, model: chosen };
+    return chosen === model ? wish : { ...wish, model: chosen };
   }
   print(`  found none; to get one, ${untrusted(found.hint)}`);
   for (;;) {

@@ -73,14 +73,6 @@ it.each([
   expect(router.received).toEqual([]);
 });
 
-it("a commit with the key of another job was refused, so nothing is said of a job that the coordinator may have", async () => {
-  const router = await RouterServer.start({ statuses: [] });
-  const run = (prompt: string) => runHere(["run", prompt, "--idempotency-key", "k", "--user", "u", "--url", router.url]);
-  await run("one");
-  expect(await run("two")).toEqual({ code: 5, stdout: "", stderr: expect.stringMatching(/^[^\n]*idempotency_key_reused[^\n]*\n$/) });
-  expect((await run("two")).stderr).not.toContain("may have");
-});
-
 it("after Ctrl-C the hook that was asked ends by the reason of the signal, and not as a hook that failed", async () => {
   const payer = join(temporaryFolder(), "payer.mjs");
   writeFileSync(payer, "export default async (_, { signal }) => signal.throwIfAborted();\n");

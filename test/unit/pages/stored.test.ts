@@ -5,7 +5,8 @@ const USER = { userId: "u-1", userToken: null };
 const NOW = Date.UTC(2026, 10, 21);
 const OPEN = {
   code: "A1B2C3",
-  expires_at: "2026-11-21T01:00:00.000Z",
+  // The coordinator's clock is 5 min ahead of this one.
+  expires_at: "2026-11-21T01:05:00.000Z",
   expiresAt: new Date(NOW + 3_600_000),
   workerUrl: "https://router.test/worker?code=A1B2C3",
 };

@@ -1,18 +1,20 @@
+import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isoTime } from "../../../src/protocol/text.ts";
-import { pairText, registerText } from "../../../src/protocol/worker-messages.ts";
+import { CLOSE, pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import { fingerprintWords, keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
 
 import { History } from "../../../src/worker/browser/history.ts";
-import { openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts";
-import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
+import { isKeyOf, openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts";
+import { type JobRecord, receiptOf } from "../../../src/worker/browser/job-record.ts";
 import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
-import { claimCode } from "../../../src/worker/browser/pairing.ts";
+import { claimCode, PAIRINGS, readPairings } from "../../../src/worker/browser/pairing.ts";
 import { BrowserWorker, IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
 
 import { type KeptResult, SESSION_TIMING, type SessionNote } from "../../../src/worker/session/state.ts";
 import type { Socket } from "../../../src/worker/session/session.ts";
 import { until } from "../../support/until.ts";
+import { FakeCoordinator } from "./support/fake-coordinator.ts";
 import { seal, seedSigner } from "../../../src/worker/session/executor.ts";
 
 const SIGNER = seedSigner(keyPair(new Uint8Array(32).fill(9)));
@@ -86,6 +88,30 @@ describe("the key of a browser's worker", () => {
   });
 });
 
+describe("a key in the storage", () => {
+  it("of another tab counts, if that tab was first", async () => {
+    const database = new MemoryDatabase();
+    const seed = new Uint8Array(32).fill(9);
+    const late = { get: (store: string, key: string) => database.get(store, key), change: () => database.change("values", [["key", seed]]) };
+    expect((await openIdentity(late)).identity.publicKey).toBe(SIGNER.publicKey);
+    expect([await isKeyOf(seed, SIGNER.publicKey), await isKeyOf(new Uint8Array(32).fill(8), SIGNER.publicKey)]).toEqual([true, false]);
+  });
+
+  it("that is none is replaced", async () => {
+    const database = new MemoryDatabase();
+    await database.change("values", [["key", new Uint8Array(31)]]);
+    expect((await openIdentity(database)).identity).toMatchObject({ custody: "locked", kept: true });
+  });
+
+  it.each(["with Ed25519", "without it"])("its signatures are checked by a browser %s", async (browser) => {
+    if (browser === "without it") vi.spyOn(crypto.subtle, "importKey").mockRejectedValue(new DOMException("", "NotSupportedError"));
+    onTestFinished(() => void vi.restoreAllMocks());
+    const signature = await SIGNER.sign(TEXT);
+    const verdicts = [verifyOwn(TEXT, signature, SIGNER.publicKey), verifyOwn(`${TEXT}x`, signature, SIGNER.publicKey), verifyOwn(TEXT, "x", SIGNER.publicKey)];
+    expect(await Promise.all(verdicts)).toEqual([true, false, false]);
+  });
+});
+
 async function kept(jobId: string, completedAt = Date.now()): Promise<KeptResult> {
   const sealed = await seal(SIGNER, { jobId, attempt: 1 }, { sentiment: "positive", confidence: 1 }, isoTime(completedAt));
   return sealed.ok ? { jobId, attempt: 1, frame: sealed.frame, completedAt } : expect.unreachable();
@@ -104,6 +130,16 @@ describe("finished results", () => {
     expect((await IndexedShelf.open(database, hooks)).load()).toEqual([one, two]);
     shelf.save([two]);
     expect((await IndexedShelf.open(database, hooks)).load()).toEqual([two]);
+  });
+
+  it("are in the order of their end, whatever the order of the storage is", async () => {
+    const database = new MemoryDatabase();
+    const [late, early] = [await kept("a", 2), await kept("b", 1)];
+    await database.change("results", [
+      ["a 1", late],
+      ["b 1", early],
+    ]);
+    expect((await IndexedShelf.open(database, { onSave: () => {}, onFailure: fail })).load()).toEqual([early, late]);
   });
 
   it("that are invalid in the storage are ignored", async () => {
@@ -171,6 +207,67 @@ describe("finished results of a page that does not work", () => {
   });
 });
 
+describe("a stretch of work", () => {
+  /** A worker of this coordinator, and how often it has dialled. */
+  async function working(WebSocketHere: new (url: string) => Socket = WebSocket, url = "ws://127.0.0.1:9/", change: Partial<History> = {}) {
+    const database = new MemoryDatabase();
+    const notes: SessionNote[] = [];
+    const history = await History.open({ database, verify: verifyOwn, onRecord: () => {}, onFailure: fail });
+    const shelf = await IndexedShelf.open(database, { onSave: () => {}, onFailure: fail });
+    const fixed = { url, WebSocket: WebSocketHere, signer: SIGNER, task: () => ({}), version: "1", shelf, onReport: () => {} };
+    const worker = new BrowserWorker({ ...fixed, history: Object.assign(history, change), onNote: (note) => notes.push(note) });
+    onTestFinished(() => worker.stop());
+    worker.work();
+    const ended = (): Promise<SessionNote> => until("the end of the session", () => notes.find(({ type }) => type === "stopped"));
+    return { worker, history, notes, ended, dials: () => notes.filter(({ type }) => type === "connecting").length };
+  }
+
+  it("[WS7] is not begun again by itself after another worker has taken its key", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const { ended, dials } = await working(WebSocket, coordinator.url);
+    const { worker: connection } = await coordinator.registered();
+    connection.close(CLOSE.replaced);
+    expect(await ended()).toMatchObject({ reason: "replaced" });
+    await setImmediate();
+    expect(dials()).toBe(1);
+  });
+
+  it.each([
+    ["ends with a rest", false, 1],
+    ["is followed by the next one, if work is wanted again before its end", true, 2],
+  ])("[WS11] %s", async (_, again, count) => {
+    const coordinator = await FakeCoordinator.start();
+    const { worker, notes, ended, dials } = await working(WebSocket, coordinator.url);
+    const { worker: connection } = await coordinator.registered();
+    await until("the registration", () => notes.find(({ type }) => type === "online"));
+    worker.rest();
+    if (again) worker.work();
+    await connection.receive("drain");
+    connection.close(1000);
+    expect(await ended()).toMatchObject({ reason: "drained" });
+    await setImmediate();
+    expect(dials()).toBe(count);
+  });
+
+  it("that is stopped leaves no job of the list open, and a list that fails stops no work", async () => {
+    const { worker, history, ended } = await working(DeafSocket);
+    history.begin({ jobId: "half", attempt: 1, taskType: "classify", startedAt: 1 });
+    worker.stop();
+    await ended();
+    await setImmediate();
+    expect(history.records).toMatchObject([{ outcome: "cancelled", error: "stopped_here" }]);
+    const broken = await working(DeafSocket, undefined, {
+      note: () => {
+        throw new Error("disk");
+      },
+    });
+    expect(broken.notes).toEqual([
+      { type: "warning", code: "cannot_keep", message: "the list of jobs is incomplete: disk" },
+      { type: "connecting", try: 1 },
+    ]);
+  });
+});
+
 describe("history", () => {
   const open = async (database: MemoryDatabase) => {
     const told: JobRecord[] = [];
@@ -214,6 +311,51 @@ describe("history", () => {
       ["kept", "waiting"],
       ["half", "cancelled"],
     ]);
+  });
+
+  it("has the outcome of each job and why, and counts accepted results only", async () => {
+    const counts: number[] = [];
+    const database = new MemoryDatabase();
+    const history = await History.open({ database, verify: verifyOwn, onRecord: (_, delivered) => counts.push(delivered), onFailure: fail });
+    for (const [n, jobId] of ["good", "bad", "failed", "cancelled"].entries()) history.begin({ jobId, attempt: 1, taskType: "classify", startedAt: n });
+    // The same job again, after it was lost.
+    history.begin({ jobId: "good", attempt: 2, taskType: "classify", startedAt: 5 });
+    const signing = history.signed({ ...(await kept("good")), attempt: 2 });
+    history.note({ type: "job_acknowledged", job_id: "good", status: "accepted", error: null, message: null });
+    await signing;
+    history.note({ type: "job_acknowledged", job_id: "bad", status: "rejected", error: "bad_signature", message: null });
+    history.note({ type: "job_failed", job_id: "failed", attempt: 1, error: "worker_error", message: "", retryable: true });
+    history.note({ type: "job_cancelled", job_id: "cancelled", attempt: 1, reason: "cancelled" });
+    expect(history.records.map(({ jobId, attempt, outcome, error, signatureValid }) => [jobId, attempt, outcome, error, signatureValid])).toEqual([
+      ["good", 2, "accepted", null, true],
+      ["cancelled", 1, "cancelled", "cancelled", null],
+      ["failed", 1, "failed", "worker_error", null],
+      ["bad", 1, "rejected", "bad_signature", null],
+      ["good", 1, "waiting", null, null],
+    ]);
+    expect([history.delivered, counts.at(-1)]).toEqual([1, 1]);
+  });
+
+  it("after a session keeps a job open whose result is not delivered yet", async () => {
+    const { history } = await open(new MemoryDatabase());
+    for (const jobId of ["half", "signed"]) history.begin({ jobId, attempt: 1, taskType: "classify", startedAt: 1 });
+    await history.signed(await kept("signed"));
+    history.ended();
+    expect(history.records.map(({ jobId, outcome }) => [jobId, outcome])).toEqual([
+      ["signed", "waiting"],
+      ["half", "cancelled"],
+    ]);
+    expect(receiptOf('{"type":"job_failed"}')).toBeNull();
+  });
+
+  it("that cannot be stored is reported", async () => {
+    const failures: unknown[] = [];
+    const database = new MemoryDatabase(() => true);
+    const history = await History.open({ database, verify: verifyOwn, onRecord: () => {}, onFailure: (cause) => failures.push(cause) });
+    history.begin({ jobId: "one", attempt: 1, taskType: "classify", startedAt: 1 });
+    await setImmediate();
+    // The job, and the number of results.
+    expect(failures).toHaveLength(2);
   });
 
   it("is limited in memory and in storage, and keeps the newest jobs", async () => {
@@ -277,6 +419,21 @@ describe("claiming a pairing code", () => {
     const silent: typeof fetch = (url, init) =>
       url === path ? new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))) : Promise.resolve(health());
     expect(await claimCode("A1B2C3", SIGNER, silent, 50)).toMatchObject({ ok: false, message: expect.stringContaining("No answer") });
+  });
+
+  it("says when to try again if the coordinator does not, and that it cannot answer", async () => {
+    const limited = asking(() => Response.json({ error: "rate_limited" }, { status: 429 }));
+    expect(await claimCode("A1B2C3", SIGNER, limited)).toEqual({ ok: false, message: "Too many tries. Wait 60 seconds." });
+    const ill: typeof fetch = () => Promise.resolve(Response.json({ error: "overloaded" }, { status: 503 }));
+    expect(await claimCode("A1B2C3", SIGNER, ill)).toEqual({ ok: false, message: "The coordinator cannot answer at the moment. Try again soon." });
+  });
+
+  it("the newest pairings are read, the last one first", async () => {
+    const database = new MemoryDatabase();
+    const pairing = (day: number) => ({ code: "A1B2C3", pairedAt: isoTime(day * 86_400_000), network: "n" });
+    const days = Array.from({ length: PAIRINGS + 1 }, (_, day) => day);
+    await database.change("pairings", [["x", { code: 5 }], ...days.map((day): [string, unknown] => [String(day), pairing(day)])]);
+    expect(await readPairings(database)).toEqual(days.slice(1).toReversed().map(pairing));
   });
 
   it("says so if there is no network", async () => {

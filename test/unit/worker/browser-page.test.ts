@@ -1,9 +1,17 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { PAIRING_CODE } from "../../../src/protocol/text.ts";
-import { FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
-import { exportOf, medianTime, outcomeLabel, type Situation, viewOf } from "../../../src/pages/worker/view.ts";
+import { eventText, FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
+import { duration, exportOf, medianTime, outcomeLabel, receiptLine, type Situation, taskName, viewOf } from "../../../src/pages/worker/view.ts";
 import { readCode } from "../../../src/pages/worker/pair-panel.ts";
-import { defaultSettings, leavesFor, type PageSettings, pauseOf, readSettings, writeSettings } from "../../../src/pages/worker/conditions.ts";
+import {
+  defaultSettings,
+  leavesFor,
+  type PageSettings,
+  pauseOf,
+  readSettings,
+  ScreenLock,
+  writeSettings,
+} from "../../../src/pages/worker/conditions.ts";
 import { TabLock } from "../../../src/pages/worker/tab-lock.ts";
 import { storageNotice } from "../../../src/pages/worker/state-panel.ts";
 import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
@@ -51,12 +59,66 @@ describe("the notice about a storage that does not keep everything", () => {
 });
 
 describe("one worker per browser", () => {
+  it("[WS7] tells a tab that its lock was taken, which then waits for it; a tab that is told to takes it", async () => {
+    const said: string[] = [];
+    const asked: LockOptions[] = [];
+    let steal = (): void => {};
+    const locks = {
+      query: () => Promise.reject(new Error("unused")),
+      request: (_: string, options: LockOptions, give: (lock: Lock | null) => unknown) => {
+        asked.push(options);
+        if (options.signal !== undefined) return new Promise(() => {});
+        if (options.ifAvailable === true) return Promise.resolve(give(null));
+        give({ mode: "exclusive", name: "x" });
+        return new Promise((__, reject) => (steal = () => reject(new DOMException("stolen", "AbortError"))));
+      },
+    };
+    const lock = new TabLock(locks as LockManager, {
+      onAcquired: () => said.push("acquired"),
+      onBusy: () => said.push("busy"),
+      onLost: () => said.push("lost"),
+    });
+    void lock.acquire();
+    await vi.waitFor(() => expect(asked).toHaveLength(2));
+    void lock.takeOver();
+    expect([asked[1]?.signal?.aborted, asked[2]]).toEqual([true, { steal: true }]);
+    steal();
+    await vi.waitFor(() => expect(said).toEqual(["busy", "acquired", "lost", "busy"]));
+  });
+
   it("[WS7] works without a lock if the browser gives no lock to a site without storage", async () => {
     const said: string[] = [];
     const locks = { request: () => Promise.reject(new DOMException("denied", "SecurityError")), query: () => Promise.reject(new Error("unused")) };
     const lock = new TabLock(locks, { onAcquired: () => said.push("acquired"), onBusy: () => said.push("busy"), onLost: () => said.push("lost") });
     await lock.acquire();
     expect(said).toEqual(["acquired"]);
+  });
+});
+
+describe("the lock of the screen", () => {
+  it("is released when it is not wanted any more, also while the browser still gives it", async () => {
+    const states: string[] = [];
+    const request = async () => {
+      const sentinel = Object.assign(new EventTarget(), {
+        released: false,
+        type: "screen",
+        onrelease: null,
+        release: async () => void sentinel.dispatchEvent(new Event("release")),
+      });
+      return sentinel as WakeLockSentinel;
+    };
+    const lock = new ScreenLock({ request }, (state) => states.push(state));
+    await lock.want(true);
+    await lock.want(false);
+    await Promise.all([lock.want(true), lock.want(false)]);
+    expect(states).toEqual(["on", "released", "on", "released"]);
+  });
+
+  it("that the browser refuses or does not have is told", async () => {
+    const states: string[] = [];
+    await new ScreenLock({ request: () => Promise.reject(new Error("saving power")) }, (state) => states.push(state)).want(true);
+    await new ScreenLock(undefined, (state) => states.push(state)).want(true);
+    expect(states).toEqual(["refused", "unsupported"]);
   });
 });
 
@@ -94,6 +156,37 @@ describe("the state in words", () => {
     expect(viewOf(situation(over))).toMatchObject({ tone, title, button: { label } });
   });
 
+  it.each([
+    [-400_000, "refused", "bad", "Clock is wrong", "7 min"],
+    [-90_000, "doubtful", "good", "Ready", "Waiting for a job from router.test. WARNING: this machine's clock is 90 s behind the coordinator's"],
+  ] as const)("says that the clock is off: %i ms, %s", (off_ms, verdict, tone, title, detail) => {
+    const report = nextReport(ONLINE, { type: "clock", verdict, off_ms }, 0);
+    expect(viewOf(situation({ report }))).toMatchObject({ tone, title, detail: expect.stringContaining(detail.replace("7 min", "6 min 40 s")) });
+    expect(nextReport(report, { type: "clock", verdict: "right", off_ms: 0 }, 0).clock).toBeNull();
+  });
+
+  it.each([
+    ["connection lost", 119_000, "No connection: connection lost. Next try in 119 s."],
+    ["connection lost", 120_000, "No connection: connection lost. Next try in 2 min."],
+    ["parked", 5_000, "The coordinator has asked this worker to wait for a while. Next try in 5 s."],
+  ])("says why it waits and how long: %s, %i ms", (cause, retry_in_ms, detail) => {
+    const report = nextReport(ONLINE, { type: "offline", code: null, cause, retry_in_ms }, 1_000);
+    expect(viewOf(situation({ report })).detail).toBe(detail);
+  });
+
+  it("says what it still has to do before it leaves", () => {
+    const detail = (job: Report["job"]) => viewOf(situation({ wanted: false, report: { ...ONLINE, leaving: true, job } })).detail;
+    expect([detail(JOB), detail(null)]).toEqual(["Finishes the current job, then stops. No new jobs.", "Sends the finished results, then stops. No new jobs."]);
+  });
+
+  it("follows the tier, and the end of its own job only", () => {
+    const report = nextReport({ ...ONLINE, job: JOB }, { type: "tier", tier: "Sentinel" }, 0);
+    expect(report.link).toMatchObject({ kind: "online", tier: "Sentinel" });
+    const ends = (job_id: string) => nextReport(report, { type: "job_cancelled", job_id, attempt: 1, reason: "" }, 0).job;
+    expect([ends("other"), ends("j")]).toEqual([JOB, null]);
+    expect(nextReport(report, { type: "stopped", reason: "replaced", message: "gone" }, 0).link).toMatchObject({ kind: "ended", reason: "replaced" });
+  });
+
   it("counts down to the next try on the screen, but not for screen readers", () => {
     const report: Report = { ...FIRST_REPORT, link: { kind: "waiting", until: 4_000, cause: "connection lost", parked: false } };
     const [soon, sooner] = [viewOf(situation({ report })), viewOf(situation({ report, now: 2_000 }))];
@@ -122,6 +215,56 @@ describe("the state in words", () => {
     );
     expect(titles).toEqual(["Connecting", "Ready", "Working", "Ready", "Reconnecting", "Finishing", "Off"]);
     expect(nextReport(report, { type: "stopped", reason: "refused", message: "no" }, 0).link).toMatchObject({ kind: "ended", reason: "refused" });
+  });
+});
+
+describe("the list of events", () => {
+  const ONLINE_NOTE = { type: "online", worker_id: "w", proof: "signed", tier: "Open", network: "n" } as const;
+  const ACK = { type: "job_acknowledged", job_id: "0123456789", message: null } as const;
+  it.each<[SessionNote, ReturnType<typeof eventText>]>([
+    [
+      { ...ONLINE_NOTE, authenticated: true },
+      { tone: "info", text: "Connected, and the coordinator has checked the key." },
+    ],
+    [
+      { ...ONLINE_NOTE, authenticated: false, proof: "unsigned" },
+      { tone: "warning", text: "Connected, but the coordinator has not checked the key: it gives no PRIVATE jobs." },
+    ],
+    [
+      { type: "offline", code: 1006, cause: "connection lost", retry_in_ms: 1 },
+      { tone: "warning", text: "Connection lost: connection lost (1006)." },
+    ],
+    [
+      { type: "offline", code: null, cause: "no answer", retry_in_ms: 1 },
+      { tone: "warning", text: "Connection lost: no answer." },
+    ],
+    [{ ...ACK, status: "accepted", error: null }, null],
+    [
+      { ...ACK, status: "rejected", error: "bad_signature" },
+      { tone: "warning", text: "The result of job 01234567 was rejected: bad_signature." },
+    ],
+    [
+      { ...ACK, status: "rejected", error: null, message: "wrong clock" },
+      { tone: "warning", text: "The result of job 01234567 was rejected: no reason given. The coordinator says: Wrong clock." },
+    ],
+    [
+      { type: "result_dropped", job_id: "j", attempt: 1, reason: "expired" },
+      { tone: "warning", text: "The result of job j was dropped: too old to count." },
+    ],
+    [
+      { type: "result_dropped", job_id: "j", attempt: 1, reason: "no_room" },
+      { tone: "warning", text: "The result of job j was dropped: no room." },
+    ],
+    [
+      { type: "stopped", reason: "replaced", message: "" },
+      { tone: "warning", text: "Another connection with the same key has taken over." },
+    ],
+    [
+      { type: "stopped", reason: "refused", message: "Really no!" },
+      { tone: "info", text: "Really no!" },
+    ],
+  ])("%o", (note, line) => {
+    expect(eventText(note)).toEqual(line);
   });
 });
 
@@ -175,6 +318,15 @@ describe("history", () => {
     expect(medianTime([])).toBeNull();
     expect(medianTime([record, { ...record, ms: null }, { ...record, ms: 4 }, { ...record, ms: 90 }])).toBe(12);
     expect(medianTime([record, { ...record, ms: 4 }])).toBe(8);
+  });
+
+  it("says what a job was, how long it took, and whether its receipt is valid", () => {
+    expect(["summarize", "classify", "extract_json", "other"].map(taskName)).toEqual(["Summary", "Sentiment", "Extraction", "other"]);
+    expect([12.4, 1_240, 12_400].map(duration)).toEqual(["12 ms", "1.2 s", "12 s"]);
+    const receipt = { job_id: "j", provider_pubkey: "ab", output_hash: `sha256:${"0".repeat(60)}abcd`, completed_at: "", payment_ref: null, signature: "" };
+    const lines = [record, { ...record, receipt, signatureValid: true }, { ...record, receipt, signatureValid: false }].map(receiptLine);
+    expect(lines).toEqual(["No receipt", "sha256:00000000…abcd · signature checked", "sha256:00000000…abcd · signature is not valid"]);
+    expect(outcomeLabel({ ...record, outcome: "rejected", error: "bad_signature" })).toEqual({ tone: "bad", label: "Rejected: bad signature" });
   });
 
   it("says how a job ended, and why if that is known", () => {
