@@ -183,8 +183,9 @@ describe("verify_receipt", () => {
 
   it("says of a valid receipt that it is not that of the job", async () => {
     const client = await connected(await RouterServer.start({ statuses: [] }));
-    const { receipt, result } = (await infer(client)).structuredContent ?? {};
-    const other = await client.callTool({ name: "verify_receipt", arguments: { receipt, result, job_id: crypto.randomUUID() } });
+    const { structuredContent } = await infer(client);
+    const given = Object.fromEntries(Object.entries(structuredContent ?? {}).filter(([name]) => name === "receipt" || name === "result"));
+    const other = await client.callTool({ name: "verify_receipt", arguments: { ...given, job_id: crypto.randomUUID() } });
     expect(other.structuredContent).toMatchObject({ valid: false, reason: "job_mismatch" });
   });
 

@@ -73,7 +73,7 @@ describe("one worker per browser", () => {
         return new Promise((__, reject) => (steal = () => reject(new DOMException("stolen", "AbortError"))));
       },
     };
-    const lock = new TabLock(locks as LockManager, {
+    const lock = new TabLock(locks as unknown as LockManager, {
       onAcquired: () => said.push("acquired"),
       onBusy: () => said.push("busy"),
       onLost: () => said.push("lost"),
@@ -227,7 +227,7 @@ describe("the list of events", () => {
       { tone: "info", text: "Connected, and the coordinator has checked the key." },
     ],
     [
-      { ...ONLINE_NOTE, authenticated: false, proof: "unsigned" },
+      { ...ONLINE_NOTE, authenticated: false, proof: "no_challenge" },
       { tone: "warning", text: "Connected, but the coordinator has not checked the key: it gives no PRIVATE jobs." },
     ],
     [

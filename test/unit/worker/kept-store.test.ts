@@ -125,7 +125,7 @@ describe("the storage of a browser worker", () => {
     await store.change("results", [], ["a"]);
     await other.change("values", [["key", "theirs"]]);
     expect(await store.get("values", "key")).toBe("theirs");
-    expect(await (await tab(disk)).store.all("results")).toEqual([2]);
+    expect([await store.all("results"), await (await tab(disk)).store.all("results")]).toEqual([[2], [2]]);
   });
 
   it("refuses a value that no browser stores, and keeps the others", async () => {
