@@ -143,6 +143,7 @@ describe("the storage of a browser worker", () => {
   it("tries more and more seldom on a full disk, and writes everything when there is room; the next time it begins again", async () => {
     const disk = new Disk();
     const { store, told } = await withKey(disk);
+    await store.change("results", [["old", 0]]);
     for (const [round, value] of [1, 2].entries()) {
       disk.fault = FULL;
       await expect(store.change("results", [["a", value]])).rejects.toBe(FULL);
@@ -151,7 +152,7 @@ describe("the storage of a browser worker", () => {
       disk.fault = null;
       await vi.advanceTimersByTimeAsync(740);
       expect(store.state).toBe("full");
-      await expect(store.change("results", [["b", value]])).rejects.toThrow("not stored: full");
+      await expect(store.change("results", [["b", value]], ["old"])).rejects.toThrow("not stored: full");
       await vi.advanceTimersByTimeAsync(20);
       expect([...(disk.data?.get("results") ?? [])]).toEqual([
         ["a", value],
@@ -214,13 +215,16 @@ describe("the storage of a browser worker", () => {
     expect(await store.storeAgain()).toBe(false);
   });
 
-  it("that was lost and is empty now was deleted: its key is not put back by itself", async () => {
+  it.each([
+    ["not there", null],
+    ["empty", new Map(["values", "results", "history", "pairings"].map((name) => [name, new Map()]))],
+  ])("[WS3] that was lost and is %s now was deleted: its key is not put back by itself", async (_, left) => {
     const disk = new Disk();
     const { store, told } = await withKey(disk);
-    disk.data = new Map(["values", "results", "history", "pairings"].map((name) => [name, new Map()]));
+    disk.data = left;
     for (const connection of disk.connections) connection.dispatchEvent(new Event("close"));
     await vi.advanceTimersByTimeAsync(10_000);
-    expect([store.state, told, disk.data.get("values")?.size]).toEqual(["cleared", ["cleared"], 0]);
+    expect([store.state, told, disk.data?.get("values")?.size ?? null]).toEqual(["cleared", ["cleared"], left === null ? null : 0]);
   });
 
   it.each([
