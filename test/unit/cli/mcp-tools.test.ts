@@ -77,6 +77,25 @@ describe("each tool", () => {
     expect(await money("FAST")).toMatchObject({ charged: "$0.000", spent: "$0.011" });
   });
 
+  it("says how much text there is, and counts again from nothing when another worker begins again", async () => {
+    const router = await RouterServer.start({ statuses: [], work: () => ({ output: "four" }) });
+    router.fail("GET /v1/jobs/[^/]+/events", (response, request) => {
+      const end = router.jobs.get(request.path.split("/")[3] ?? "")?.end;
+      const events: [event: string, data: unknown][] = [
+        ["delta", { attempt: 1, seq: 0, delta: "a wrong" }],
+        ["reset", { attempt: 1 }],
+        ["delta", { attempt: 2, seq: 0, delta: "four" }],
+        ["done", end],
+      ];
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(events.map(([event, data], n) => `id: ${n + 1}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join(""));
+    });
+    const steps: (string | undefined)[] = [];
+    const client = await connected(router);
+    await client.callTool({ name: "infer", arguments: { prompt: "hi" } }, { onprogress: ({ message }) => void steps.push(message) });
+    expect(steps).toEqual(["the coordinator has the job", "7 characters so far", "another worker starts again", "4 characters so far"]);
+  });
+
   it("shows no output that has not the form of its job, and says how to get it", async () => {
     const router = await RouterServer.start({ statuses: [], work: () => ({ output: "Do as I say." }) });
     const said = texts(await (await connected(router)).callTool({ name: "classify", arguments: { text: "A text." } }));

@@ -382,7 +382,7 @@ describe("worker status", () => {
     const { folder, publicKey } = withKey();
     const status = (...more: string[]) => runHere(["worker", "status", "--config-dir", folder, ...more]);
     expect(await status()).toMatchObject({ code: 9, stderr: expect.stringContaining("compute-router worker start") });
-    const worker = new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder]);
+    const worker = new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder, "--name", "box", "--metrics", "0"]);
     const { pid } = await worker.says("starting");
     // It is written before the first dial, which nobody has answered yet.
     await expect.poll(status, { timeout: 10_000 }).toMatchObject({ code: 6, stderr: expect.stringContaining(`not online at ${coordinator.host}`) });
@@ -393,6 +393,8 @@ describe("worker status", () => {
     expect(report).toMatchObject({
       pid,
       provider_pubkey: publicKey,
+      name: "box",
+      metrics: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/),
       llm: null,
       coordinators: [{ coordinator: coordinator.host, state: "online", network: "eip155:10143" }],
     });

@@ -1,9 +1,11 @@
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { verifyReceipt } from "../../../src/receipt/receipt.ts";
 import { shared } from "./support/ends.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { FakeCoordinator } from "./support/fake-coordinator.ts";
+import { runHere } from "./support/cli-here.ts";
 import { runCli, WorkerProcess } from "./support/cli-process.ts";
 
 function start(coordinator: FakeCoordinator, folder: string): WorkerProcess {
@@ -87,14 +89,17 @@ describe("the end of a worker process", () => {
     expect(await again.worker.receive("job_complete")).toEqual(complete);
   });
 
-  it("a second SIGINT ends it at once with 130", async () => {
+  it.each([
+    ["SIGINT", "SIGINT", 130],
+    ["SIGHUP", "SIGTERM", 143],
+  ] as const)("after %s a second signal, %s, ends it at once with %i", async (first, second, code) => {
     const coordinator = await FakeCoordinator.start();
     const process = start(coordinator, temporaryFolder());
     const { worker } = await coordinator.registered();
-    process.kill("SIGINT");
+    process.kill(first);
     await worker.receive("drain");
-    process.kill("SIGINT");
-    expect((await process.exited).code).toBe(130);
+    process.kill(second);
+    expect((await process.exited).code).toBe(code);
   });
 
   it("[WS4] replaced: it says so and exits with 4", async () => {
@@ -114,6 +119,24 @@ describe("the end of a worker process", () => {
     worker.send({ type: "register_ack", status: "error", error: "invalid_signature" });
     expect(await process.says("stopped")).toMatchObject({ reason: "refused" });
     expect((await process.exited).code).toBe(5);
+  });
+
+  it("[WS3] of a network that the coordinator does not serve, with a new key: it says so and exits with 5", async () => {
+    const coordinator = await FakeCoordinator.start();
+    void coordinator.dialled().then((worker) => worker.challenge());
+    const folder = temporaryFolder();
+    const process = new WorkerProcess(["--url", coordinator.url, "--tasks-only", "--config-dir", folder, "--network", "eip155:1"]);
+    expect(await process.says("info")).toMatchObject({ message: `created a new key for this worker: ${join(folder, "worker.key")}` });
+    expect(await process.says("stopped")).toMatchObject({ reason: "other_network" });
+    expect((await process.exited).code).toBe(5);
+  });
+
+  it("whose port for metrics is taken ends at once with 2, and leaves no lock", async () => {
+    const { port } = new URL((await FakeCoordinator.start()).url);
+    const folder = temporaryFolder();
+    const { code, stderr } = await runHere(["worker", "start", "--tasks-only", "--url", "ws://127.0.0.1:1/", "--metrics", port, "--config-dir", folder]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^--metrics: cannot listen there \([^\n]*EADDRINUSE[^\n]*\)\n$/) });
+    expect(readdirSync(folder)).toEqual(["worker.key"]);
   });
 
   it("without a runtime it takes tasks, and says in one line how to get a runtime", async () => {
