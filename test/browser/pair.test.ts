@@ -67,6 +67,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     expect(scanned).toBe(`${coordinator.url}/worker?code=${code}`);
     expect(await tab.page.locator("#worker-link").getAttribute("href")).toBe(scanned);
     expect(await tab.text("#command")).toBe(`npx compute-router worker pair ${code} --url ${coordinator.url}`);
+    expect(await tab.page.locator("#only-here").isVisible()).toBe(true);
 
     const phone = await newProfile(browser, BARE);
     const worker = await WorkerTab.open(phone, scanned);

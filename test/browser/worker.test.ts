@@ -73,6 +73,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       }
       await tab.says("#fact-accepted", "3");
       await tab.says("#fact-tier", "Open");
+      await tab.says("#network", "eip155:10143", true);
       // The count and the rows are drawn one after the other.
       await until("three accepted rows", async () => ((await tab.page.locator("#jobs li", { hasText: "Accepted" }).count()) === 3 ? true : undefined));
       const rows = await tab.page.locator("#jobs li").allTextContents();
@@ -103,6 +104,8 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       expect(file["jobs"]).toHaveLength(before + 1);
       // Of the text itself nothing is kept.
       expect(JSON.stringify(file)).not.toContain("Good.");
+      // The list is not deleted before a person has said so.
+      await Promise.all([tab.page.waitForEvent("dialog").then((dialog) => dialog.dismiss()), tab.press("Clear")]);
     });
 
     it("[WS3] has a key that the page cannot export, and keeps it for the next visit", async () => {
@@ -124,6 +127,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       });
       expect(reading).toEqual({ extractable: false, exported: "InvalidAccessError" });
       await tab.says("#custody", "gives the private part to nobody");
+      expect(await tab.text("#custody")).not.toContain("not stored now");
       await tab.page.close();
       tab = await open();
       expect(await tab.key()).toBe(key);
@@ -205,6 +209,8 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await tab.press("Pair");
       await tab.says("#pair-result", "six characters");
       expect(await tab.page.getAttribute("#code", "aria-invalid")).toBe("true");
+      await tab.page.reload();
+      await tab.says("#pairings", `Code ${String(body.pairing_code)}`);
     });
 
     it("[WS10] keeps a result without an acknowledgement when its tab is closed, and sends it at the next visit", async () => {

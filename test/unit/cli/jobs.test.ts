@@ -122,7 +122,7 @@ describe("what a command sends and prints", () => {
     router.fail("GET /v1/models", reply(200, { object: "list", data: [], workers_online: 0 }));
     expect(await runHere(["models", "--url", router.url])).toEqual({ code: 0, stdout: "", stderr: "no worker takes LLM jobs now\n" });
     await router.client({ userId: "u", userToken: "secret" }).trust.create();
-    expect(await runHere(["jobs", "--user", "u", "--user-token", "secret", ...place])).toEqual({ code: 0, stdout: "", stderr: "no jobs\n" });
+    expect(await runHere(["jobs", "--user", "u", "--user-token", "secret", "--limit", "100", ...place])).toEqual({ code: 0, stdout: "", stderr: "no jobs\n" });
   });
 
   it("[PY9] a cancelled job: what became of its money", () => {

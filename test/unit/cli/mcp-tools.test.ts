@@ -125,6 +125,16 @@ describe("a call that fails says in plain words why", () => {
       (router) => router.fail(COMMIT, reply(429, { error: "rate_limited" }, { "retry-after": "9999" })),
       "There were too many requests. Wait 9999 s.",
     ],
+    [
+      "no worker",
+      ({ rules }) => Object.assign(rules, { work: () => ({ error: "no_eligible_worker" }) }),
+      "No worker that can do this job was free within 30 s. Try again later. Nothing was charged.",
+    ],
+    [
+      "a payment that failed, of which nothing more is known",
+      ({ rules }) => Object.assign(rules, { work: () => ({ error: "payment_failed" }) }),
+      "The job failed: payment_failed. It is not known yet whether it was charged.",
+    ],
     ["a model of nobody", ({ rules }) => Object.assign(rules, { models: [] }), "No worker offers this model. Online: none."],
   ])("%s", async (_, arrange, words) => {
     const router = await RouterServer.start({ statuses: [] });
@@ -206,6 +216,14 @@ describe("verify_receipt", () => {
     const given = Object.fromEntries(Object.entries(structuredContent ?? {}).filter(([name]) => name === "receipt" || name === "result"));
     const other = await client.callTool({ name: "verify_receipt", arguments: { ...given, job_id: crypto.randomUUID() } });
     expect(other.structuredContent).toMatchObject({ valid: false, reason: "job_mismatch" });
+  });
+
+  it("says that a job has no receipt", async () => {
+    const router = await RouterServer.start({ statuses: [], receipt: () => null });
+    const client = await connected(router);
+    await infer(client);
+    const [id = ""] = router.jobs.keys();
+    expect(texts(await check(client, id))).toEqual(["this job has no receipt: it has not ended, it failed, or its worker sent none."]);
   });
 
   it("does not call a receipt invalid whose result is no longer stored", async () => {

@@ -89,14 +89,16 @@ test("[PY8] the operator is told what is not there, what an order waits for, and
   const { stdout: spent } = await run("show", SPENT);
   expect(spent).toContain("payer        0xaa\n");
   expect(spent).toContain("transaction  0xdd\\u001b[31m\n");
-  expect(await run("void", KEY, "--reason", "first")).toMatchObject({
+  expect(await run("void", KEY, "--reason", " first ")).toMatchObject({
     stderr: "the coordinator carries this out within 5 minutes; then `payments show` prints the outcome\n",
   });
+  expect(JSON.parse((await run("show", KEY, "--json")).stdout)).toMatchObject({ orders: [{ reason: "first", done_at: null, outcome: null }] });
   db.exec(`UPDATE payment_orders SET created_at = ${AT}`);
   await run("credit", KEY, "--reason", "second");
   expect((await run("show", KEY)).stdout.match(/first|second/g)).toEqual(["first", "second"]);
 
-  db.exec(`UPDATE payments SET job_id = '${JOB}'`);
+  db.exec(`UPDATE payments SET job_id = '${JOB}', updated_at = CASE key WHEN '${SVM}' THEN 2 ELSE 1 END`);
+  expect((await run("list")).stdout.split("\n").map((line) => line.split("  ").at(-1))).toEqual([KEY, SVM, ""]);
   const several = { code: 2, stdout: "", stderr: "this job has several payments in doubt; give the key of one\n" };
   expect(await run("void", JOB, "--reason", "x")).toEqual(several);
   db.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)

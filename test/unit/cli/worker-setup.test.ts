@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -289,6 +292,23 @@ describe("worker doctor", () => {
       return;
     }
     expect.unreachable();
+  });
+
+  it("says that the LLM does not answer, and what to do", async () => {
+    const server = createServer((request, response) => {
+      response.writeHead(request.url === "/v1/models" ? 200 : 500, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data: [{ id: "tiny" }, { id: "large" }] }));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { checks } = await examine("--url", NOBODY, "--llm-url", `http://127.0.0.1:${port}/v1`, "--config-dir", withKey().folder);
+    expect(checks.get("LLM")).toMatchObject({ state: "ok", message: expect.stringMatching(/^tiny by .*, and 1 more$/) });
+    expect(checks.get("answer")).toMatchObject({
+      state: "warn",
+      message: expect.stringMatching(/^a trial prompt failed: /),
+      fix: expect.stringContaining("--model NAME"),
+    });
   });
 
   it("reports an unreachable coordinator, a key that others can read and a missing LLM, each with the fix", async () => {

@@ -176,8 +176,10 @@ describe("verify", () => {
       runHere(["verify", receipt, "--result", other]),
       runHere(["verify", late, "--result", result, "--json"]),
       runHere(["verify", "--job", moved]),
+      runHere(["verify", changed(receipt, (value) => ({ ...value, provider_pubkey: "0".repeat(64) })), "--result", result]),
     ]);
-    expect(runs.map(({ code }) => code)).toEqual([8, 8, 8]);
+    expect(runs.map(({ code }) => code)).toEqual([8, 8, 8, 8]);
+    expect(runs[3]?.stderr).toBe("the receipt is NOT valid: its provider_pubkey is not a valid ed25519 key (invalid_key)\n");
     expect(runs[0]?.stderr).toContain("hash_mismatch");
     expect(JSON.parse(runs[1]?.stdout ?? "")).toMatchObject({ valid: false, reason: "bad_signature" });
     expect(runs[2]?.stderr).toContain("belongs to job");
