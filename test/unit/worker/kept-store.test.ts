@@ -166,8 +166,8 @@ describe("the storage of a browser worker", () => {
     const disk = new Disk();
     const { store, told } = await withKey(disk);
     const lose = async (): Promise<void> => {
-      disk.fault = new DOMException("", "UnknownError");
-      await expect(store.change("results", [["a", 1]])).rejects.toThrow();
+      const fault = (disk.fault = new DOMException("", "UnknownError"));
+      await expect(store.change("results", [["a", 1]])).rejects.toBe(fault);
       await vi.advanceTimersByTimeAsync(1_000);
     };
     await lose();
