@@ -183,6 +183,27 @@ describe("the operator's copy of the ledger", () => {
     expect(await copied(payment.key, "void")).toMatchObject({ reason: "unused" });
   });
 
+  test("[LM3] after the retention only what is done and in D1 is deleted: no money of a balance, no doubt, nothing that D1 lacks", async () => {
+    const hub = new TestHub();
+    await hub.workersOnline();
+    const unused = { kind: "void", reason: "unused" };
+    const rows = [
+      { key: "done long ago", phase: unused },
+      { key: "spent long ago", phase: { kind: "spent", transaction: "0x00" } },
+      { key: "done just now", phase: unused, updatedAt: Date.now() },
+      { key: "in a balance", phase: unused, credit: { left: "1000", lent: "0", since: 1, transaction: "0x00" } },
+      { key: "in doubt", phase: { kind: "unresolved", reason: "expired", retryDue: null } },
+      { key: "not in D1", phase: unused, rev: 2 },
+    ];
+    for (const { key, phase, updatedAt = 1, credit = null, rev = 1 } of rows) {
+      await hub.sql(`INSERT INTO payments (key, digest, binding, amount, expires_at, job_id, doubts, phase, kind, updated_at, credit, rev, copied_rev)
+        VALUES ('${key}', 'd', 'b', '1000', 1, '${key}', 0, '${JSON.stringify(phase)}', '${phase.kind}', ${updatedAt},
+          ${credit === null ? "NULL" : `'${JSON.stringify(credit)}'`}, ${rev}, 1)`);
+    }
+    await hub.inside((self) => self.wake());
+    expect((await hub.sql("SELECT key FROM payments ORDER BY key")).map(({ key }) => key)).toEqual(["done just now", "in a balance", "in doubt", "not in D1"]);
+  });
+
   test("[PY6] if D1 refuses payments but accepts jobs, jobs are copied at once, and the fault is logged", async () => {
     const hub = new TestHub();
     hub.skip(0);
