@@ -7,7 +7,7 @@ import { allowOnly, answerError, type AppEnv } from "./http/context.ts";
 import { rateLimit, wrapRequest } from "./http/middleware.ts";
 import { commit } from "./routes/commit.ts";
 import { cancel, events, job, userJobs } from "./routes/job.ts";
-import { complete, openAiErrors } from "./routes/openai.ts";
+import { absent, complete, openAiErrors } from "./routes/openai.ts";
 import { connect, docs, favicon, home, page, pageFile } from "./routes/pages.ts";
 import { commitRate, paymentGate } from "./routes/paid-commit.ts";
 import { health, llmsText, model, models, openApiDocument, quote, x402Resources } from "./routes/service.ts";
@@ -55,5 +55,5 @@ for (const { method, path } of app.routes) if (method !== METHOD_NAME_ALL && pat
 // A known path answers 405 to its other methods. With one such route for each path Hono could not use its fastest router, because `commit` and `:id` would be side by side.
 app.notFound((c) => {
   const [methods] = methodsOf.match(METHOD_NAME_ALL, c.req.path);
-  return methods.length === 0 ? connect(c) : allowOnly(c, [...new Set(methods.map(([method]) => method))]);
+  return methods.length === 0 ? (absent(c) ?? connect(c)) : allowOnly(c, [...new Set(methods.map(([method]) => method))]);
 });

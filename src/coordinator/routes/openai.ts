@@ -35,6 +35,18 @@ const UNREAD = "the end of the job could not be read; it is at /v1/jobs/<x-job-i
 /** What an OpenAI client must have in the body. */
 const REQUIRED = { chat: "Required: messages", completions: "Required: prompt" } as const satisfies Record<OpenAiApi, string>;
 
+/** What OpenAI's clients may ask for that is not here, and what they can use instead. */
+const ABSENT: Readonly<Record<string, string>> = {
+  "/v1/responses": "there is no Responses API here; use POST /v1/chat/completions",
+  "/v1/embeddings": "there are no embeddings here; this API has POST /v1/chat/completions and POST /v1/completions",
+};
+
+/** The 404 of an endpoint that OpenAI's API has and this one has not; null for any other request. In the form of our own errors OpenAI's clients would not show its message. */
+export function absent(c: AppContext): Response | null {
+  const message = c.req.method === "POST" ? ABSENT[c.req.path] : undefined;
+  return message === undefined ? null : c.json({ error: openAiError(404, "not_found", message).error }, 404);
+}
+
 /** Gives every refusal the form of OpenAI's errors. A 402 keeps the form of x402, which its payers read. */
 export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();

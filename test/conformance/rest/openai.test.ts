@@ -272,3 +272,15 @@ test.each([false, true])("[API9, JB13] a client that leaves (streaming: %s) canc
   await one.complete(String(kept.job_id), RESULT);
   expect((await evm.api.job(String(kept.job_id))).status).toBe("completed");
 });
+
+test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead", async () => {
+  for (const path of ["/v1/responses", "/v1/embeddings"]) {
+    const { status, body } = await ask({ model: "auto", input: "Hello" }, path);
+    expect({ path, status }).toEqual({ path, status: 404 });
+    expect(body).toEqual({
+      error: { message: expect.stringContaining("POST /v1/chat/completions"), type: "invalid_request_error", param: null, code: "not_found" },
+    });
+    expect(await evm.api.get(path)).toMatchObject({ status: 404, body: { error: "not_found" } });
+  }
+  expect(await ask({}, "/v1/responses/1")).toMatchObject({ status: 404, body: { error: "not_found" } });
+});

@@ -303,7 +303,7 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
     expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "half", half))))).toBe(1_000n);
   });
 
-  it("[PY3] every wrong payment, cheap in v1 and fast in v2: 402 in full and nothing charged", async () => {
+  it("[PY3, PY11] every wrong payment, cheap in v1 and fast in v2: 402 in full and nothing charged", async () => {
     lab.facilitator.log.clear();
     const bad: string[] = [];
     const poor = () => balanceOf(lab[side], (side === "evm" ? lab.evm.poor : lab.svm.poor).address);
@@ -324,7 +324,9 @@ describe.each(["evm", "svm"] as const)("the wire of a paid commit on %s", (side)
           }
           const response = await bench.commit(tier, label, paid.headers(envelope === "v1" ? "X-PAYMENT" : "PAYMENT-SIGNATURE"));
           try {
-            await check402(response, bench, tier, label);
+            const { error } = await check402(response, bench, tier, label);
+            // Refused before the facilitator is asked [PY11].
+            if (wrong.endsWith("fee_payer")) expect(error).toContain("names a fee payer that is not the facilitator's");
           } catch (error) {
             bad.push(`${label}: ${await brief(response)} ${error instanceof Error ? error.message.split("\n")[0] : ""}`);
           }
