@@ -217,8 +217,7 @@ export class LedgerStore {
 
   /** JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. */
   refusalOf(key: string, jobId: string): string | null {
-    const query =
-      "SELECT response FROM payments WHERE key = ? AND job_id = ? AND kind IN ('void', 'unresolved') AND phase ->> '$.reason' IN ('refused', 'already_used')";
+    const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND phase ->> '$.reason' IN ('refused', 'already_used')";
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 

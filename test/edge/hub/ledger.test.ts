@@ -74,6 +74,8 @@ describe("the operator's copy of the ledger", () => {
   test("[PY5] [PY6] a submit of an earlier router, without the texts, is refused for now: nothing is stored, and the same payment may come again", async () => {
     const hub = new TestHub();
     const [payment, input] = [paymentInput(), commitInput()];
+    // The clock stands still: the reservation does not end by itself.
+    hub.skip(0);
     await hub.stub.reserve(input, payment);
     expect(await hub.stub.submit(input, payment.key, "0xaa")).toEqual({ ok: false, reason: "reservation_lost" });
     expect(await hub.stub.job(input.id, 0)).toBeNull();
@@ -374,6 +376,47 @@ describe("a router and a hub that disagree", () => {
     const { status, headers } = await hub.request(`/v1/jobs/${id}`);
     expect([status, JSON.parse(atob(headers.get("payment-response") ?? ""))]).toMatchObject([200, { success: true, transaction: "0x01" }]);
     expect(hub.rpcs.filter((name) => name !== "fetch")).toEqual(["poll"]);
+  });
+
+  test("[PY4] the facilitator's whole answer is told with the job, also when the job has ended", async () => {
+    const hub = new TestHub();
+    const answer = { success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa", amount: "1000" };
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json(answer));
+    const worker = await hub.worker();
+    const id = await bought(hub, paymentInput());
+    await worker.complete(await worker.assigned());
+    expect(await hub.sql("SELECT kind FROM payments")).toEqual([{ kind: "spent" }]);
+    expect(JSON.parse((await hub.stub.settlement(id)) ?? "{}")).toEqual(answer);
+  });
+
+  test('[PY8] a settle call that failed at ours is in doubt, but no lost answer: "already used" after it proves nothing', async () => {
+    const hub = new TestHub();
+    const logged = listen();
+    const payment = paymentInput();
+    await bought(hub, payment);
+    await hub.inside((_, { storage: { sql } }) => {
+      const exec = sql.exec.bind(sql);
+      vi.spyOn(sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
+        if (query.startsWith("SELECT payload, requirements FROM payments")) throw new Error("unreadable");
+        return exec(query, ...values);
+      });
+    });
+    await hub.worker();
+    await copied(payment.key, "unknown");
+    expect(await hub.sql("SELECT doubts, lost_answer FROM payments")).toEqual([{ doubts: 1, lost_answer: 0 }]);
+    expect(logged()).toContainEqual(expect.objectContaining({ level: "error", event: "settlement_failed" }));
+  });
+
+  test("[PY8] a refusal is the answer of the request that waits for it, also while the hub is busy", async () => {
+    const hub = new TestHub();
+    listen();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: false, errorReason: "insufficient_funds" }));
+    await hub.worker();
+    // The clock stands still, so the hub writes nothing at once: each write collects more first.
+    hub.skip(0);
+    const [payment, input] = [paymentInput(), commitInput()];
+    expect(await hub.stub.reserve(input, payment)).toEqual({ state: "reserved" });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: false, reason: "payment_failed" });
   });
 
   test("[JB8] a submit whose refusal was lost is refused again, and takes no idempotency key", async () => {

@@ -232,6 +232,8 @@ describe("what one payer stores in a day", () => {
     expect(await hub.stub.reserve(input, unnamed)).toEqual({ state: "reserved" });
     expect(await hub.stub.submit(input, unnamed.key, "0xaa", unnamed)).toMatchObject({ ok: false, reason: "rate_limited" });
     expect(await hub.sql(`SELECT key FROM payments WHERE key = '${unnamed.key}'`)).toEqual([]);
+    // It was not used: another request may bring it at once.
+    expect(await hub.stub.reserve(commitInput(), unnamed)).toEqual({ state: "reserved" });
     expect(await hub.stub.reserve(commitInput(), payment("0xbb"))).toEqual({ state: "reserved" });
   });
 });
