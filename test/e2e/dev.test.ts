@@ -9,6 +9,7 @@ import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { type Started, startWithFewFiles, survivesConnections } from "../support/few-files.ts";
 import { finallyDo } from "../support/finally.ts";
+import { connectElsewhere } from "../support/other-address.ts";
 import { descendants, runtimesOf, stillRunning } from "../support/process-tree.ts";
 import { get } from "../support/rest.ts";
 import { until } from "../support/until.ts";
@@ -33,6 +34,8 @@ describe("npm run dev", () => {
     expect(child.lines.filter((line) => line.includes("TESTNET_MODE"))).toEqual([]);
     expect(ready).toBe(`ready svm http://127.0.0.1:${port} ws://127.0.0.1:${port}/ state ${stateDir}`);
     expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", network: "solana:test", workers_online: 0 });
+    // A coordinator of one's own is not for the network that the machine is in.
+    expect(await connectElsewhere(port)).toBe("ECONNREFUSED");
 
     const children = descendants(child.pid);
     expect(runtimesOf(child.pid).length).toBeGreaterThan(0);

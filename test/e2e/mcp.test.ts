@@ -10,6 +10,7 @@ import { CLI } from "../support/cli.ts";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
+import { connectElsewhere } from "../support/other-address.ts";
 import { PlainWorker } from "../support/plain-worker.ts";
 import { ended } from "../support/rest.ts";
 import { until } from "../support/until.ts";
@@ -224,8 +225,9 @@ describe("MCP over HTTP", () => {
   const ask = (headers: Record<string, string>, at: URL = url, body: string = LIST): Promise<Response> =>
     fetch(at, { method: "POST", body, headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers } });
 
-  it("listens on the loopback address only", () => {
+  it("listens on the loopback address only", async () => {
     expect(url.hostname).toBe("127.0.0.1");
+    expect(await connectElsewhere(Number(url.port))).toBe("ECONNREFUSED");
   });
 
   it.each([

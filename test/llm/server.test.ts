@@ -8,6 +8,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { embeddedFolder } from "../../src/worker/runtimes/embedded-install.ts";
 import { OpenAiCompatible } from "../../src/worker/runtimes/openai-compatible.ts";
 import { finallyDo } from "../support/finally.ts";
+import { connectElsewhere } from "../support/other-address.ts";
 import { hasEnded, requireEmbedded, startNode } from "./processes.ts";
 
 const STORY = "Tell me a story about a fox.";
@@ -42,6 +43,7 @@ describe("server.mjs", () => {
   it("speaks OpenAI: models, plain and streamed answers, and errors", async () => {
     expect(await (await fetch(`${url}/models`)).json()).toMatchObject({ object: "list", data: [{ id: "tiny-chat-q8_0", object: "model" }] });
     expect(await (await fetch(new URL("/health", url))).json()).toEqual({ status: "ok", requests: 0, generated_tokens: 0 });
+    expect(await connectElsewhere(Number(new URL(url).port))).toBe("ECONNREFUSED");
 
     const plain = await post(url, { ...ask("How much is 3 + 4?"), max_tokens: 20 });
     expect(JSON.parse(plain.body)).toMatchObject({

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
 import { metricsText, readMetricsAddress, serveMetrics } from "../../../src/worker/node/metrics.ts";
-
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
+import { connectElsewhere } from "../../support/other-address.ts";
 
 const EVM = "127.0.0.1:4010";
 const ABOUT = { publicKey: "ab".repeat(32), version: "2.0.0", startedAt: 1_000, now: 60_000 };
@@ -102,7 +102,9 @@ describe("the metrics page", () => {
     expect([page.status, page.headers.get("content-type"), await page.text()]).toEqual([200, "text/plain; version=0.0.4; charset=utf-8", "a 1\n"]);
     expect((await fetch(new URL("/", server.url))).status).toBe(404);
     expect((await fetch(server.url, { method: "POST" })).status).toBe(404);
-    const scraper = connect(Number(new URL(server.url).port), "127.0.0.1");
+    const port = Number(new URL(server.url).port);
+    expect(await connectElsewhere(port)).toBe("ECONNREFUSED");
+    const scraper = connect(port, "127.0.0.1");
     await once(scraper, "connect");
     server.close();
     await once(scraper, "close");
