@@ -49,8 +49,8 @@ async function startServer(): Promise<URL> {
 }
 
 /** The status of a request with this `Host`, which fetch does not let its caller choose. */
-async function statusFor(host: string, url: URL): Promise<number | undefined> {
-  const sent = request(url, { method: "POST", headers: { host, "content-type": "application/json" } });
+async function statusFor(host: string, url: URL, method = "POST"): Promise<number | undefined> {
+  const sent = request(url, { method, headers: { host, "content-type": "application/json", "content-length": 2 } });
   sent.end("{}");
   const [answer]: IncomingMessage[] = await once(sent, "response");
   answer?.resume();
@@ -240,6 +240,10 @@ describe("MCP over HTTP", () => {
   it("a DNS name that points to this machine gets 403", async () => {
     expect(await statusFor("evil.example", url)).toBe(403);
     expect(await statusFor(`localhost:${url.port}`, url)).toBe(400);
+  });
+
+  it.each(["GET", "TRACE"])("a %s with a body, which fetch does not take, gets 400 and no broken connection", async (method) => {
+    expect(await statusFor(`localhost:${url.port}`, url, method)).toBe(400);
   });
 
   it("keeps 32 sessions of clients of 2025: with one more, the one that was idle for longest ends", async () => {

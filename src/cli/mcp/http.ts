@@ -103,7 +103,13 @@ async function answered(incoming: IncomingMessage, signal: AbortSignal, answer: 
   if (body === null) return refusal(413, "The request is too large");
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming.headers)) if (value !== undefined) headers.set(name, String(value));
-  return answer(new Request(url, { method: incoming.method ?? "GET", headers, signal, ...(body !== "" && { body }) }));
+  let request: Request;
+  try {
+    request = new Request(url, { method: incoming.method ?? "GET", headers, signal, ...(body !== "" && { body }) });
+  } catch {
+    return refusal(400, "A GET has no body here, and a method such as TRACE is not known");
+  }
+  return answer(request);
 }
 
 /** The body as text; null if it is too long. */

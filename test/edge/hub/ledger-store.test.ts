@@ -28,6 +28,11 @@ class Ledger {
     this.store.save(payment(fields), texts, now);
   }
 
+  /** Notes a payment's own job beside the one that it pays for, as an earlier hub did. */
+  own(jobId: string): void {
+    this.#sql.exec("UPDATE payments SET own_job_id = ?", jobId);
+  }
+
   row(): Record<string, unknown> | undefined {
     return this.#sql.exec("SELECT * FROM payments").toArray()[0];
   }
@@ -163,5 +168,20 @@ test(
     // A copy that was under way before is reported later.
     it.store.copied([before]);
     expect(keys(10)).toEqual(["7", "6", "5", "4", "3", "2", "1"]);
+  }),
+);
+
+test(
+  "[PY9] money of an earlier hub that pays for the job of another request pays for that one until it is spent: else it would be a credit again, and that job free",
+  ledger((it) => {
+    it.save({ jobId: "another", phase: SETTLED });
+    it.own("own");
+    expect(it.store.find("key")).toMatchObject({ jobId: "another" });
+    it.save({ jobId: "another", phase: { kind: "spent", transaction: "0x01" } });
+    expect(it.store.find("key")).toMatchObject({ jobId: "another" });
+    // Where it is a credit, it stands for its own job.
+    it.save({ jobId: "another", phase: { kind: "credit", transaction: "0x01" }, credit: CREDIT });
+    it.own("own");
+    expect(it.store.find("key")).toMatchObject({ jobId: "own" });
   }),
 );

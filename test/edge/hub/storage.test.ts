@@ -90,6 +90,22 @@ describe("the watermark", () => {
     expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
   });
 
+  test("[LM3] [PY6] a payment that has become a credit still brings its own job, which needs no room", async () => {
+    const hub = new TestHub();
+    listen();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
+    const worker = await hub.worker();
+    const [input, paid] = [commitInput(), payment("0xaa")];
+    await hub.stub.reserve(input, paid);
+    await hub.stub.submit(input, paid.key, "0xaa", paid);
+    const { job_id, attempt } = await worker.assigned();
+    worker.send({ type: "job_failed", job_id, attempt, error: "worker_error", retryable: false });
+    await until(async () => (await hub.job(input.id)).status === "failed", "failed");
+    await fill(hub, FULL);
+    expect(await hub.stub.reserve(commitInput(), paid)).toEqual({ state: "refused", reason: "storage_full" });
+    expect(await hub.stub.reserve({ ...input, again: true }, paid)).toMatchObject({ state: "known", jobId: input.id });
+  });
+
   test("[LM3] a D1 that is full counts too; the cron finds out when it has room again", async () => {
     const hub = new TestHub();
     let reported = false;
