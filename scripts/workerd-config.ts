@@ -30,6 +30,8 @@ export type Listen = { host: string; port: number };
  */
 export const V8_HEAP = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
 const LOGGED = new Set(["warn", "error"]);
+/** What workerd says at each start, because V8 has been given `V8_HEAP`: it compiles its own few scripts again. */
+const COMPILES_ITSELF = "bootstrap compile cache failed its compatibility check";
 
 /** Returns the program at `main` as one module for workerd. @throws when the sources do not bundle */
 export async function bundled(main: string, { serves, watches }: Pick<WorkerdOptions, "serves" | "watches">): Promise<string> {
@@ -113,7 +115,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
     resourceTmpPath: join(stateDir, "tmp"),
     log: new Lines(say),
     handleStructuredLogs: ({ level, message }) => {
-      if (LOGGED.has(level)) say(message);
+      if (LOGGED.has(level) && !message.includes(COMPILES_ITSELF)) say(message);
     },
     workers: [
       {
