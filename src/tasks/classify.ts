@@ -56,5 +56,5 @@ function* piecesOf(input: string): Generator<string> {
 /** The share of the letters of `text` that are Latin. The lexicons have no other script, so other letters lower the confidence. */
 function latinShare(text: string): number {
   const letters = text.match(/\p{L}/gu)?.length ?? 0;
-  return letters === 0 ? 0 : (text.match(/[a-z\u00c0-\u024f]/gi)?.length ?? 0) / letters;
+  return letters === 0 ? 0 : (text.match(/[a-zÀ-ÖØ-öø-\u024f]/gi)?.length ?? 0) / letters;
 }

@@ -32,6 +32,7 @@ function check(task: TaskType, input: string): void {
     expect(output.count).toBe(output.extracted.length);
     for (const record of output.extracted) expect(Array.isArray(record)).toBe(false);
   }
+  if ("confidence" in output) expect(output.confidence >= 0 && output.confidence <= 1).toBe(true);
   expect(JSON.stringify(runTask(task, input))).toBe(text);
 }
 
@@ -56,6 +57,7 @@ const piece = fc.oneof(
       "Invoice #12",
       "Total: $3",
       "2 x Nut @ $1",
+      "12 × 8 ÷ 4 ",
       "2026-01-02",
       "a@b.example",
       "https://a.example",
@@ -85,6 +87,10 @@ describe("[RC2] every output is plain JSON data and the same in every run", () =
       fc.property(fc.string({ unit: "binary" }), (input) => check(task, input)),
       { numRuns: 200 },
     );
+  });
+
+  test("the confidence of a letter beside any other character is at most 1", () => {
+    for (let code = 0; code < 0x3000; code++) check("classify", `a${String.fromCodePoint(code)}`);
   });
 
   test("lone surrogates, and characters of every plane of Unicode", () => {
