@@ -11,11 +11,14 @@ export class KeyedMutex {
     return this.#locks.size;
   }
 
-  /** Locks the key for `owner`, for at most `ms`. Gives null if it owns the lock now, otherwise what to wait for before it tries again. */
-  acquire(key: string, owner: string, now: number, ms: number): Promise<void> | null {
+  /**
+   * Locks the key for `owner`, for at most `ms`. Gives null if it owns the lock now, otherwise what to wait for before it tries again: the release, and the
+   * time in ms since the epoch at which the lock ends without one.
+   */
+  acquire(key: string, owner: string, now: number, ms: number): { released: Promise<void>; until: number } | null {
     this.#dropLate(now, ms);
     const entry = this.#locks.get(key);
-    if (entry !== undefined && entry.owner !== owner) return entry.released.promise;
+    if (entry !== undefined && entry.owner !== owner) return { released: entry.released.promise, until: entry.until };
     this.#locks.delete(key);
     this.#locks.set(key, { owner, until: now + ms, released: entry?.released ?? Promise.withResolvers<void>() });
     const keys = this.#keysOf.get(owner) ?? new Set();

@@ -295,7 +295,7 @@ export class PaidCommits {
     if (other === null) return true;
     if (!this.#waiters.take(name)) return false;
     try {
-      for (; other !== null; other = acquire()) await deadlines.until(clock() + TIMING.reservation, other);
+      for (; other !== null; other = acquire()) await deadlines.until(other.until, other.released);
       return true;
     } finally {
       this.#waiters.give(name);

@@ -11,7 +11,7 @@ import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
-import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
+import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { feePayers, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
@@ -99,15 +99,22 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   // A client that has left would not see the answer. It may send the same payment again.
   const hasLeft = c.req.raw.signal.aborted;
   if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
-  await askHub(c.env, (hub) => hub.release(input.key, hubCommit().id)).catch((error: unknown) => {
-    // The reservation ends by itself after a minute. Until then the same payment has to wait.
-    logError("reservation_not_released", { request_id: c.get("requestId"), ...errorFacts(error) });
-  });
+  await release(c, hubCommit, input.key);
   if (payer.ok) return refused(refuse(c, "overloaded", RETRY_AFTER.overloaded));
   const { kind, reason } = payer.reason;
   if (kind === "invalid") return refused(answer402(c, offer, `invalid_payment: ${reason}`));
   logError("facilitator_unavailable", { request_id: c.get("requestId"), reason });
   return refused(refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable));
+}
+
+/** Ends the reservation of this request, so that the same payment can come again at once. Never rejects. */
+async function release(c: AppContext, hubCommit: HubCommit, key: string): Promise<void> {
+  try {
+    await askHub(c.env, (hub) => hub.release(key, hubCommit().id));
+  } catch (error) {
+    // The reservation ends by itself after a minute. Until then the same payment has to wait.
+    logError("reservation_not_released", { request_id: c.get("requestId"), ...errorFacts(error) });
+  }
 }
 
 /** The job of a commit that was paid, now or when it came first. */
@@ -173,7 +180,14 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const texts = { payload, requirements };
-  const submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
+  let submitted: SubmitAnswer;
+  try {
+    submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
+  } catch (error) {
+    // A hub that did take the job keeps it: `release` ends nothing but a reservation and the waiting of others with this payment.
+    await release(c, hubCommit, key);
+    throw error;
+  }
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
   return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId: submitted.jobId, job: null, settlement: null };

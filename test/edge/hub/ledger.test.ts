@@ -258,6 +258,21 @@ describe("many requests with one payment or one idempotency key", () => {
 });
 
 describe("a request with the payment of an earlier one", () => {
+  test("[PY5] [PY6] whose router died waits until that reservation ends, a minute after it began", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const payment = paymentInput();
+    await hub.stub.reserve(commitInput(), payment);
+    hub.skip(TIMING.reservation - 100);
+    let answer: unknown = null;
+    void hub.stub.reserve(commitInput(), payment).then((reserved) => (answer = reserved));
+    for (let i = 0; i < 10 && answer === null; i++) {
+      await scheduler.wait(50);
+      await hub.pass(500);
+    }
+    expect(answer).toEqual({ state: "reserved" });
+  });
+
   test("[API5] stores its idempotency key: the same key with another payment buys nothing", async () => {
     const hub = new TestHub();
     const payment = paymentInput();

@@ -145,6 +145,39 @@ describe("a paid PRIVATE commit", () => {
   });
 });
 
+describe("a paid commit that an overloaded hub does not take", () => {
+  test("[PY5] is 503 and ends its reservation: the same payment does not wait for a minute when it comes again", { timeout: 20_000 }, async () => {
+    muteErrors();
+    const asked = facilitator();
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "submit" ? overloaded : Reflect.get(target, method)) });
+    expect((await paidCommit({}, stub)).status).toBe(503);
+    const response = await paidCommit({}, hub.stub);
+    expect(response.status).toBe(201);
+    expect(asked).toEqual(["/verify", "/verify", "/settle"]);
+    expect((await worker.assigned()).job_id).toBe((await response.json<{ job_id: string }>()).job_id);
+  });
+
+  test("[PY5] [PY8] but took, without anyone hearing it, has its job: the same payment gets it, and is not verified again", async () => {
+    muteErrors();
+    const asked = facilitator();
+    const hub = new TestHub();
+    await hub.worker();
+    let taken = "";
+    const lost = async (...call: Parameters<typeof hub.stub.submit>): Promise<never> => {
+      const answer = await hub.stub.submit(...call);
+      taken = "jobId" in answer ? (answer.jobId ?? "") : "";
+      return overloaded();
+    };
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "submit" ? lost : Reflect.get(target, method)) });
+    expect((await paidCommit({}, stub)).status).toBe(503);
+    const response = await paidCommit({}, hub.stub);
+    expect([response.status, await response.json()]).toEqual([201, expect.objectContaining({ job_id: taken })]);
+    expect(asked).toEqual(["/verify"]);
+  });
+});
+
 describe("the outcome of a settle call", () => {
   test.each([
     ["is told again to a hub that was overloaded, so that nobody asks the facilitator a second time", 2, true, 3],
@@ -184,8 +217,9 @@ function facilitator(): string[] {
   const payer = SIGNED.authorization.from;
   const asked: string[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
-    asked.push(new URL(input instanceof Request ? input.url : input).pathname);
-    return Response.json(asked.length === 1 ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
+    const { pathname } = new URL(input instanceof Request ? input.url : input);
+    asked.push(pathname);
+    return Response.json(pathname === "/verify" ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
   });
   return asked;
 }
