@@ -1,17 +1,17 @@
-// Every size, count and rate of the service. Each step of a job's way keeps them, the docs print them, tests read them. Source: LM1–LM3, TR3 (docs/rules.md).
+// Every size, count and rate that a rule or a table of the docs names; all others are in coordinator/tuning.ts. Each step of a job's way keeps them, the docs print them, tests read them. Source: LM1–LM3, TR3 (docs/rules.md).
 
 /** Bytes of a kibibyte. */
 export const KiB = 1024;
 /** Bytes of a mebibyte. */
 export const MiB = 1024 * KiB;
 
-/** Sizes and counts. They are always enforced [LM1]. Bytes are UTF-8 bytes. */
+/** Sizes and counts. They are always enforced [LM1], except the shares of one client, which count only while `RATE_LIMITS` is on. Bytes are UTF-8 bytes. */
 export const LIMITS = {
   /** Bytes of a request body; more is 413. */
   bodyBytes: 512 * KiB,
   /** Bytes of an LLM `prompt` or a TASK `input`; more is 413. */
   textBytes: 256 * KiB,
-  /** Bytes of a payload as the worker gets it, which can be longer than its body: with the prompt that is added to a chat, or rewritten. More is 413. */
+  /** Bytes of a payload as the worker gets it; more is 413. It can be longer than its body: a `prompt` is added to a chat, and JSON is written again. */
   payloadBytes: 768 * KiB,
   /** Bytes of an output as JSON text. */
   outputBytes: 1 * MiB,
@@ -71,9 +71,9 @@ export const LIMITS = {
   queueGuarantee: 1 / 8,
   /** Worker sockets of one hub. */
   sockets: 5_000,
-  /** Worker sockets that one hub has closed and whose other side stays connected; of one client as many as it may have open. */
+  /** Sockets that a hub has closed and whose client has not disconnected yet. One client may have as many of these as open sockets. */
   lingeringSockets: 5_000,
-  /** IPv6 /64 networks of one /48 whose rates count in full: a /48 may have as many times the rate of one client [LM2]. */
+  /** An IPv6 /48 may use this many times the rate of one client, which is a /64 [LM2]. */
   clientsPerNetwork: 8,
   /** Worker sockets of one hub that have not registered yet. */
   unregisteredSockets: 256,
@@ -167,7 +167,7 @@ export const LIMITS = {
   openPairingCodes: 5,
   /** Failed claims of pairing codes that a key signed in an hour, above which its signature opens nothing [TR3]. */
   failedClaimsPerKey: 3,
-  /** Failed claims of an hour that passed by their signature although the common budget was spent [TR3]. */
+  /** Failed claims per hour that are allowed because of their signature, after the common budget is spent [TR3]. */
   failedSparedClaims: 100,
   /** Random pairing codes that are tried before giving up. With a million open codes, eight tries in a row hit a used code once in 10^9 times. */
   pairingCodeTries: 8,
@@ -195,13 +195,13 @@ export const LIMITS = {
   unprovenKeys: 5_000,
   /** Bytes of a facilitator's response. A longer one counts as no response. */
   facilitatorAnswerBytes: 64 * KiB,
-  /** Bytes of a chain RPC's response about stakes. On the SVM this is room for many hundred token accounts, and each costs its creator rent. */
+  /** Bytes of a response of a chain's RPC. For stakes on the SVM this is room for many hundred token accounts, and each costs its creator rent. */
   rpcAnswerBytes: 1 * MiB,
 } as const;
 
 /** Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client uses counts for it. */
 export const RATES = {
-  /** Commits per minute and IP, accepted or refused. Of those with a payment only the ones whose payment is not verified, or was known before. */
+  /** Commits without a payment per minute and IP, accepted or refused. One with a payment counts here too if its payment is invalid, not verified, or came before. */
   commitsPerMinute: 60,
   /** Commits with a payment per minute and IP, accepted or refused. */
   paidCommitsPerMinute: 600,

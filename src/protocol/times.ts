@@ -61,7 +61,7 @@ export const TIMING = {
   /** The longest parking [WS4]. */
   parkMax: 1 * HOUR,
   /** For each of these that has passed since the last parking, the next parking is half as long [RC4]. */
-  day: 1 * DAY,
+  parkHalving: 1 * DAY,
   /** How far the first failure of a worker on probation moves its network back. Each next one moves it twice as far, up to `backOffMax` [JB11]. */
   backOff: 2 * SECOND,
   /** The furthest that a network is moved back [JB11]. */
@@ -119,9 +119,9 @@ export const TIMING = {
   /** This long before an authorization ends, the hub asks once more for an unknown outcome, without waiting for the next retry [PY8]. */
   settleLastChance: 10 * SECOND,
   /** The period of a rate "per minute". */
-  minute: 1 * MINUTE,
+  ratePeriod: 1 * MINUTE,
   /** How long failed claims of pairing codes count for the key that signed them [TR3]. */
-  hour: 1 * HOUR,
+  failedClaims: 1 * HOUR,
   /** How long the facilitator may take to answer which payments it supports [PY8]. */
   supported: 5 * SECOND,
   /** How long the facilitator may take to verify a payment [PY8]. */
@@ -129,7 +129,7 @@ export const TIMING = {
   /** How long the facilitator may take to settle a payment [PY8]. */
   settle: 20 * SECOND,
   /** The period of a rate "per 10 s". */
-  tenSeconds: 10 * SECOND,
+  pollRatePeriod: 10 * SECOND,
 } as const;
 
 /** How long records are kept, in milliseconds. Each is a setting [LM3]. */

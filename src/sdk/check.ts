@@ -17,7 +17,7 @@ export function wrong(option: string, rule: string, value: unknown): InvalidOpti
 /**
  * Checks the names of options. An unknown name is an error, because a misspelt option would silently do nothing. An option that is null counts as left out.
  *
- * @returns the options without those that are null; undefined if there are none
+ * @returns the options without those that are null; undefined if `options` itself is null or undefined
  */
 export function checkNames<T extends object>(what: string, options: T | null | undefined, names: readonly string[]): T | undefined {
   if (options === undefined || options === null) return undefined;
@@ -75,8 +75,13 @@ export function checkBoolean(option: string, value: unknown): boolean | undefine
 /** Returns an absolute http or https URL as a prefix for paths: without a final slash. Credentials, a query and a fragment are errors. */
 export function checkBaseUrl(option: string, value: unknown): string {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : null;
-  if (url === null || !/^https?:$/.test(url.protocol)) throw wrong(option, "must be an absolute http or https URL", value);
-  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    const rule = "must be an absolute http or https URL";
+    // `user:password@host` is no such URL either, and an error does not repeat a secret.
+    throw typeof value === "string" && value.includes("@") ? new InvalidOptionError(option, rule) : wrong(option, rule, value);
+  }
+  // An empty query or fragment is in `href` only.
+  if (url.username !== "" || url.password !== "" || /[?#]/.test(url.href)) {
     throw new InvalidOptionError(option, "must not have credentials, a query or a fragment");
   }
   return url.href.replace(/\/+$/, "");

@@ -14,8 +14,8 @@ const PIECE_WORDS = 60;
 const SHORT_TEXT = 4;
 
 /**
- * The sentiment of `input`, from the valences of its words, phrases and signs. English has a full lexicon; German, French and Spanish
- * have a small one. In other languages only signs count.
+ * The sentiment of `input`, from the valences of its words, phrases, emoji, emoticons and stars. English has a full lexicon; German, French and Spanish
+ * have a small one. In other languages only emoji, emoticons and stars count.
  */
 export function classify(input: string): Classification {
   const language = languageOf(input);
@@ -38,7 +38,7 @@ function round(share: number): number {
   return Math.round(share * 10_000) / 10_000;
 }
 
-// "Thanks, Anna" closes a letter. "Thanks!" thanks.
+// "Thanks, Anna" only closes a letter, so it has no valence. "Thanks!" is praise.
 const CLOSING = /^(?:Many |Kind )?(?:[Tt]hanks|[Tt]hank you|[Tt]hx|Cheers)(?: again| in advance| very much| so much)?,(?: \p{Lu}[\p{L}.]{0,20}){0,2}$/u;
 
 function* piecesOf(input: string): Generator<string> {

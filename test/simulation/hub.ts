@@ -116,7 +116,7 @@ export class Hub {
     this.calls.add(key);
     world.stats.settleCalls++;
     // A call that still runs although the late answer of another has settled the payment has no place any more.
-    const awaited = [...this.calls].filter((other) => this.memory?.ledger.inFlight.has(other)).length;
+    const awaited = [...this.calls].filter((other) => this.memory?.ledger.settlingByHub.has(other)).length;
     if (awaited > this.#world.plan.settings.settlements) broken("M5", `${awaited} settle calls at once`);
     const memory = this.#memories;
     world.facilitator.settle(world.money.authorization(key), (settlement) => {
@@ -127,8 +127,8 @@ export class Hub {
   }
 
   /** True if the request that brought this payment is to settle it. */
-  entrusts(key: string): boolean {
-    return this.memory?.ledger.entrusted.has(key) === true;
+  settledByRequest(key: string): boolean {
+    return this.memory?.ledger.settlingByRequest.has(key) === true;
   }
 
   /** A router tells how its settle call ended. It may have outlived the memory that asked for it. */
@@ -593,7 +593,7 @@ export class Hub {
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
     const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
     const payments = rows.filter((row) => isOpen(row) || row.credit !== undefined);
-    const today = agenda.now - TIMING.day;
+    const today = agenda.now - TIMING.parkHalving;
     const assumed = rows.filter(({ phase, streamedAt = 0 }) => ("assumedAt" in phase && (phase.assumedAt ?? 0) > today) || streamedAt > today);
     core.restorePayments(state, [...new Set([...payments, ...assumed])], agenda.now);
     for (const { key, phase } of payments) {

@@ -309,7 +309,7 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
-  const { payments, inFlight, entrusted, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
+  const { payments, settlingByHub, settlingByRequest, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
   const unsettled = new Map<string, Set<string>>();
   const credits = new Map<string, Set<string>>();
   let timed = 0;
@@ -325,8 +325,8 @@ function checkLedger(state: DispatchState): void {
     const mostDue = due != null && waitsForEnd ? Math.max(due, expiresAt) : due;
     if (mostDue != null && (timers.first()?.order ?? Infinity) > mostDue) broken("ledger", `${key} is due before the first timer`);
     if (phase.kind === "settling") settling++;
-    if (inFlight.has(key) && entrusted.has(key)) broken("ledger", `${key} is settled by the hub and by its request`);
-    if ((inFlight.has(key) || entrusted.has(key)) !== (phase.kind === "settling"))
+    if (settlingByHub.has(key) && settlingByRequest.has(key)) broken("ledger", `${key} is settled by the hub and by its request`);
+    if ((settlingByHub.has(key) || settlingByRequest.has(key)) !== (phase.kind === "settling"))
       broken("ledger", `nobody or somebody settles ${key}, which is ${phase.kind}`);
     if (settleQueue.has(key) && !["held", "unknown", "unresolved"].includes(phase.kind)) broken("ledger", `${key} waits to be settled and is ${phase.kind}`);
     if (phase.kind === "held") {
@@ -343,8 +343,9 @@ function checkLedger(state: DispatchState): void {
     if (["held", "settling", "unknown"].includes(phase.kind)) unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
-  if (inFlight.size + entrusted.size !== settling) broken("ledger", "inFlight has strangers");
-  if (settleQueue.size > 0 && inFlight.size < state.settings.settlements) broken("ledger", `${settleQueue.size} wait to be settled, ${inFlight.size} are`);
+  if (settlingByHub.size + settlingByRequest.size !== settling) broken("ledger", "settlingByHub has strangers");
+  if (settleQueue.size > 0 && settlingByHub.size < state.settings.settlements)
+    broken("ledger", `${settleQueue.size} wait to be settled, ${settlingByHub.size} are`);
   for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
   checkSame(unsettledByPayer, unsettled, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");

@@ -254,7 +254,7 @@ export class Money {
     for (const row of rows) this.#checkMove(row);
     for (const key of settles) this.#checkSettle(state, event, key, now);
     for (const row of rows)
-      if (row.type === "save_payment" && row.payment.phase.kind === "settling" && state.ledger.entrusted.has(row.payment.key))
+      if (row.type === "save_payment" && row.payment.phase.kind === "settling" && state.ledger.settlingByRequest.has(row.payment.key))
         this.#checkSettle(state, event, row.payment.key, now);
     if (event.type === "time") for (const row of rows) if (row.type === "save_payment") this.#checkGivenUp(row.payment, now);
     for (const send of sends) if (send.type === "assign") this.#checkAssign(state, send.jobId);
@@ -426,7 +426,7 @@ export class Money {
     if (!this.#lost.has(key)) broken("M10", `${key} is used and it is settled, though no answer was lost`);
     const payer = this.#payer.get(key) ?? "";
     this.#assumed.set(key, { payer, at: now });
-    const today = [...this.#assumed.values()].filter(({ at }) => at > now - TIMING.day);
+    const today = [...this.#assumed.values()].filter(({ at }) => at > now - TIMING.parkHalving);
     const own = today.filter((other) => other.payer === payer).length;
     if (own > LIMITS.assumedPerPayer || today.length > LIMITS.assumedPerHub)
       broken("M10", `${own} settlements of ${payer} and ${today.length} in all were assumed in a day`);

@@ -369,7 +369,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "    const job = state.jobs.get(payment.jobId);\n    if (job !== undefined) fail(state, job, ctx);\n  }\n",
     "  }\n",
   ),
-  one("PY8", "a settle call counts that the chain has overtaken", "settlement.ts", "  state.ledger.inFlight.delete(key);\n  if (finding", "  if (finding"),
+  one("PY8", "a settle call counts that the chain has overtaken", "settlement.ts", "  state.ledger.settlingByHub.delete(key);\n  if (finding", "  if (finding"),
   one(
     "PY8",
     "a table without the chain's word",
@@ -427,8 +427,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY7",
     "any number of settle calls at once",
     "payment-moves.ts",
-    "else if (inFlight.size >= state.settings.settlements) {",
-    "else if (inFlight.size >= 99) {",
+    "else if (settlingByHub.size >= state.settings.settlements) {",
+    "else if (settlingByHub.size >= 99) {",
   ),
   one(
     "PY7",

@@ -126,7 +126,7 @@ export class Seekers {
         if (said === "accepted") {
           this.#world.accepted.add(request.id);
           if (money.late.chance(money.plan.cancelsJobs)) agenda.after(money.late.between(0, money.late.pick([300, 20_000])), () => hub.cancel(request.id));
-          if (hub.entrusts(request.facts.key)) this.#settle(request.order);
+          if (hub.settledByRequest(request.facts.key)) this.#settle(request.order);
         } else if (said === "refused" || said === "no_trusted_worker") money.refused(request);
         else if (said !== "lost") money.same(request, said.otherId);
         else if (tries > 1) agenda.after(money.random.between(50, 2_000), () => this.#submit(request, payer, tries - 1));
@@ -141,7 +141,7 @@ export class Seekers {
     const { hub, money, facilitator, stats, agenda } = this.#world;
     const dies = () => !this.#world.calm && money.random.chance(money.plan.routerDies);
     if (dies()) return;
-    stats.entrusted++;
+    stats.settlingByRequest++;
     facilitator.settle(money.authorization(key), (settlement) => {
       if (dies()) return;
       if (money.late.chance(money.plan.reportsLate)) agenda.after(money.late.between(1_000, 120_000), () => hub.settled(key, settlement));

@@ -50,7 +50,7 @@ export class Stats {
   setAside = 0;
   orders = 0;
   findings = 0;
-  entrusted = 0;
+  settlingByRequest = 0;
   unknownOutcomes = 0;
   longUnknown = 0;
   tooLong = 0;
@@ -118,7 +118,7 @@ const COUNTS = [
   "setAside",
   "orders",
   "findings",
-  "entrusted",
+  "settlingByRequest",
   "unknownOutcomes",
   "longUnknown",
   "tooLong",

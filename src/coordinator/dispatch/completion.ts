@@ -81,7 +81,7 @@ function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceC
   record.strikes++;
   const parked = record.strikes >= LIMITS.strikes;
   if (parked) {
-    const days = record.parks === 0 ? 0 : Math.max(0, Math.floor((ctx.now - record.parkedUntil) / TIMING.day));
+    const days = record.parks === 0 ? 0 : Math.max(0, Math.floor((ctx.now - record.parkedUntil) / TIMING.parkHalving));
     record.parks = Math.floor(record.parks / 2 ** days);
     record.parkedUntil = ctx.now + Math.min(TIMING.park * 2 ** record.parks, TIMING.parkMax);
     record.parks++;

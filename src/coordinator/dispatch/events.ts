@@ -1,5 +1,5 @@
-// The contract between the core and the hub around it: events go in, answers and changes come out. At its end stands what the core passes on while it handles
-// an event. On a job's way: every step.
+// The contract between the core and the hub around it: events go in, answers and changes come out. The last types are the context that the functions of the
+// core share during one event. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/result.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
@@ -166,7 +166,7 @@ export type ReduceInput = { now: number; lastSeen: (connId: string) => number };
 
 /** The input of one event and the changes that it has made so far. */
 export type ReduceContext = ReduceInput &
-  Changes & { /** The payment that the request of this event settles itself; null for none. */ readonly entrusts: string | null };
+  Changes & { /** The payment that the request of this event settles itself; null for none. */ readonly settledByRequest: string | null };
 
 /** Marks a job's row as changed. */
 export function save(job: LiveJob, ctx: ReduceContext): void {

@@ -180,9 +180,9 @@ export type Reservation =
 export type Ledger = {
   readonly payments: Map<string, Payment>;
   /** Keys of the payments that the hub settles now. */
-  readonly inFlight: Set<string>;
-  /** Keys of the payments that are settled by the request that brought them [PY7]. */
-  readonly entrusted: Set<string>;
+  readonly settlingByHub: Set<string>;
+  /** Keys of the payments that are being settled by the request that brought them [PY7]. */
+  readonly settlingByRequest: Set<string>;
   /** Payments that wait until the hub may settle them, in the order of their arrival. */
   readonly settleQueue: Set<string>;
   /** Payments that may still move a payer's money: held, settling or unknown. */

@@ -42,22 +42,22 @@ export function isPaid(state: DispatchState, job: LiveJob): boolean {
  * has ended and the chain is read, it waits until it has expired: another call tells nothing that the chain does not, and could move money for nothing [PY8].
  */
 export function startSettling(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
-  const { inFlight, entrusted, settleQueue, timers } = state.ledger;
+  const { settlingByHub, settlingByRequest, settleQueue, timers } = state.ledger;
   const { key, expiresAt } = payment;
   if (state.settings.chain && ctx.now < expiresAt && !state.jobs.has(payment.jobId)) {
     timers.add(key, expiresAt, 0);
     return;
   }
-  if (ctx.entrusts === key) entrusted.add(key);
-  else if (inFlight.size >= state.settings.settlements) {
+  if (ctx.settledByRequest === key) settlingByRequest.add(key);
+  else if (settlingByHub.size >= state.settings.settlements) {
     settleQueue.add(key);
     timers.remove(key);
     return;
   } else {
-    inFlight.add(key);
+    settlingByHub.add(key);
     ctx.settles.push(key);
   }
-  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport, ...(ctx.entrusts === key && { by: "request" }) }, ctx);
+  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport, ...(ctx.settledByRequest === key && { by: "request" }) }, ctx);
   const job = state.jobs.get(payment.jobId);
   if (job?.phase.kind !== "settling" || job.phase.claimed === null) return;
   job.phase.releaseDue = ctx.now + TIMING.hold;
@@ -102,8 +102,7 @@ function judgeSpent(state: DispatchState, job: LiveJob, payment: Payment, outcom
     const lease = job.phase.kind === "leased" ? job.phase.lease : undefined;
     return lease !== undefined && (lease.acked || lease.begun === true);
   }
-  const isPaid = payment.phase.kind === "settled" || payment.phase.kind === "covered";
-  if (outcome.cause !== "deadline_exceeded" || !job.streamed || !isPaid) return false;
+  if (outcome.cause !== "deadline_exceeded" || !job.streamed || !isPaid(state, job)) return false;
   if (!mayGiveBack(state.ledger, payment, ctx.now)) return true;
   payment.streamedAt = ctx.now;
   return false;

@@ -56,8 +56,8 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   const settles: Reduced["settles"] = [];
   // An event of a socket that was replaced changes nothing.
   if ("connId" in event && event.type !== "register" && !state.keyByConn.has(event.connId)) return { answer: null, rows, sends, settles };
-  const entrusts = event.type === "submit" && event.payment?.byRequest === true ? event.payment.key : null;
-  const ctx: ReduceContext = { ...input, rows, sends, settles, entrusts };
+  const settledByRequest = event.type === "submit" && event.payment?.byRequest === true ? event.payment.key : null;
+  const ctx: ReduceContext = { ...input, rows, sends, settles, settledByRequest };
   // This comes first, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
   const answer = handle(state, event, ctx);

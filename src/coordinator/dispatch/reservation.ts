@@ -18,7 +18,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
     if (known.phase.kind === "void" && (known.phase.reason === "refused" || known.phase.reason === "by_operator"))
       return { state: "refused", reason: "payment_already_used" };
-    // After a doubt the first answer was 201, and so is this one.
+    // A payment in doubt was answered 201 when it came first, so a repeated request gets 201 too.
     const isUsed =
       (known.phase.kind === "unresolved" && known.phase.reason === "already_used") || (known.phase.kind === "void" && known.phase.reason === "by_chain");
     if (isUsed && known.doubts === 0) return { state: "refused", reason: "payment_already_used" };
@@ -49,7 +49,7 @@ export function mayComeAgain({ phase }: Payment): boolean {
   return phase.kind === "credit" || (phase.kind === "void" && phase.reason === "given_back");
 }
 
-/** Spends a verified payment on a job: if the payer's balance covers it, the balance, otherwise the payment itself [PY9]. */
+/** Assigns a verified payment to a job: it is `covered` if the payer's balance pays for the job, otherwise `held` [PY9]. */
 export function purchase(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<Purchase, SubmitRefusal> {
   const payment = state.ledger.payments.get(key) ?? stored ?? undefined;
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
@@ -98,14 +98,14 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
 }
 
 /**
- * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome. One of a request goes on:
- * the request tells its outcome, or it counts as lost at its time.
+ * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome. A settle call of a
+ * request may still run: its router tells the outcome, or the call counts as lost at its time.
  */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
   for (const row of saved) {
     const payment: Payment = { ...row };
     if (payment.phase.kind === "settling" && payment.phase.by === "request" && payment.phase.until > now) {
-      state.ledger.entrusted.add(payment.key);
+      state.ledger.settlingByRequest.add(payment.key);
       // If the clock was set back since, its time could be hours away.
       payment.phase = { ...payment.phase, until: Math.min(payment.phase.until, now + TIMING.settleReport) };
     } else if (payment.phase.kind === "settling") {

@@ -12,12 +12,12 @@ import { isEligible, isSilent } from "./workers.ts";
 
 /** Handles the end of a settle call. Job, worker and payment are checked again, because they may have changed meanwhile [PY7, PY8]. */
 export function settled(state: DispatchState, { key, settlement, by, stored }: Omit<EventOf<"settled">, "type">, ctx: ReduceContext): void {
-  const { inFlight, entrusted, payments } = state.ledger;
-  const isAwaited = (by === "hub" ? inFlight : entrusted).delete(key);
+  const { settlingByHub, settlingByRequest, payments } = state.ledger;
+  const isAwaited = (by === "hub" ? settlingByHub : settlingByRequest).delete(key);
   const payment = payments.get(key) ?? stored;
   if (payment !== null && (isAwaited || isNews(payment, settlement))) {
     // The call of a request may still run while the hub makes one of its own.
-    inFlight.delete(key);
+    settlingByHub.delete(key);
     conclude(state, payment, settlement, ctx);
   }
   settleNext(state, ctx);
@@ -26,7 +26,7 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
 /** Starts the settlements that wait, as many as may be under way. */
 function settleNext(state: DispatchState, ctx: ReduceContext): void {
   for (const next of state.ledger.settleQueue) {
-    if (state.ledger.inFlight.size >= state.settings.settlements) return;
+    if (state.ledger.settlingByHub.size >= state.settings.settlements) return;
     state.ledger.settleQueue.delete(next);
     const waiting = state.ledger.payments.get(next);
     if (waiting !== undefined) startSettling(state, waiting, ctx);
@@ -97,7 +97,7 @@ export function decided(state: DispatchState, { key, finding, stored }: EventOf<
   const payment = state.ledger.payments.get(key) ?? stored;
   if (payment === null || !isInDoubt(payment)) return;
   // A settle call may be under way. It can say nothing new.
-  state.ledger.inFlight.delete(key);
+  state.ledger.settlingByHub.delete(key);
   if (finding.kind === "settled") conclude(state, payment, finding, ctx);
   else {
     const { assumedAt } = "assumedAt" in payment.phase ? payment.phase : {};
@@ -206,7 +206,7 @@ export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void 
 
 /** Gives up a settle call whose end nobody has reported: its router or its connection is gone. */
 function giveUp(state: DispatchState, { key }: Payment, ctx: ReduceContext): void {
-  const by = state.ledger.entrusted.has(key) ? "request" : "hub";
+  const by = state.ledger.settlingByRequest.has(key) ? "request" : "hub";
   settled(state, { key, settlement: { kind: "unknown", lost: true }, by, stored: null }, ctx);
 }
 

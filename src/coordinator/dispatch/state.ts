@@ -265,8 +265,8 @@ export function createState(settings: DispatchSettings): DispatchState {
     privateJobs: new Map(),
     ledger: {
       payments: new Map(),
-      inFlight: new Set(),
-      entrusted: new Set(),
+      settlingByHub: new Set(),
+      settlingByRequest: new Set(),
       settleQueue: new Set(),
       unsettledByPayer: new Map(),
       creditsByPayer: new Map(),

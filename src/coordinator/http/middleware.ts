@@ -91,11 +91,11 @@ const counts = (period: number) => ({ period, clients: new SlidingWindow(period,
 
 /** For each rate: its setting, its period, and the binding of the wrangler files by which Cloudflare counts the same requests per location [LM2]. */
 const RATED = {
-  commits: { setting: "commitsPerMinute", ...counts(TIMING.minute), counter: "COMMIT_RATE" },
-  paidCommits: { setting: "paidCommitsPerMinute", ...counts(TIMING.minute), counter: "PAID_COMMIT_RATE" },
-  polls: { setting: "pollsPerTenSeconds", ...counts(TIMING.tenSeconds), counter: "POLL_RATE" },
-  trust: { setting: "trustPerMinute", ...counts(TIMING.minute), counter: "TRUST_RATE" },
-  connects: { setting: "connectsPerMinute", ...counts(TIMING.minute), counter: "CONNECT_RATE" },
+  commits: { setting: "commitsPerMinute", ...counts(TIMING.ratePeriod), counter: "COMMIT_RATE" },
+  paidCommits: { setting: "paidCommitsPerMinute", ...counts(TIMING.ratePeriod), counter: "PAID_COMMIT_RATE" },
+  polls: { setting: "pollsPerTenSeconds", ...counts(TIMING.pollRatePeriod), counter: "POLL_RATE" },
+  trust: { setting: "trustPerMinute", ...counts(TIMING.ratePeriod), counter: "TRUST_RATE" },
+  connects: { setting: "connectsPerMinute", ...counts(TIMING.ratePeriod), counter: "CONNECT_RATE" },
 } as const;
 
 /**

@@ -53,14 +53,22 @@ export class EarlierCommits {
     this.#parts = parts;
   }
 
+  /** The job that is stored under the idempotency key of this commit; null if it has no key, or nothing is stored under it [API5]. */
+  byKey({ userId, idempotency }: CommitInput): Result<string, "idempotency_key_reused"> | null {
+    if (idempotency === null) return null;
+    const { dispatcher, journal, idempotencySince } = this.#parts;
+    const { key, fingerprint } = idempotency;
+    const stored = dispatcher.pendingIdempotent(userId, key) ?? journal.idempotent(userId, key, idempotencySince());
+    if (stored === null) return null;
+    return stored.fingerprint === fingerprint ? { ok: true, value: stored.jobId } : { ok: false, reason: "idempotency_key_reused" };
+  }
+
   /** The job of this commit in the hub, if it came before. */
-  known({ id, userId, idempotency, again }: CommitInput): Known | null {
-    const { dispatcher, journal, recent, idempotencySince } = this.#parts;
-    if (idempotency !== null) {
-      const { key, fingerprint } = idempotency;
-      const stored = dispatcher.pendingIdempotent(userId, key) ?? journal.idempotent(userId, key, idempotencySince());
-      if (stored !== null) return stored.fingerprint === fingerprint ? { ok: true, value: stored.jobId } : { ok: false, reason: "idempotency_key_reused" };
-    }
+  known(input: CommitInput): Known | null {
+    const { id, again } = input;
+    const { dispatcher, journal, recent } = this.#parts;
+    const stored = this.byKey(input);
+    if (stored !== null) return stored;
     if (dispatcher.state.jobs.has(id)) return { ok: true, value: id };
     const ended = recent.get(id);
     // The router has just made the id of a first delivery, so no row can have it. An earlier router does not say which delivery it is.

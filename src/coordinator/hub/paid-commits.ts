@@ -41,7 +41,8 @@ export class PaidCommits {
 
   /** The stored answer of an idempotency key, as soon as no other request has the key; null if it has none [API5]. */
   async stored(input: CommitInput): Promise<Stored | null> {
-    const stored = await this.#enter(input, idempotencyNames(input));
+    if (!(await this.#lockAll(idempotencyNames(input), input.id))) return { state: "refused", reason: "overloaded" };
+    const stored = await this.#storedByKey(input);
     this.#mutex.release(input.id);
     return stored;
   }
@@ -56,8 +57,9 @@ export class PaidCommits {
     }
     learnBlock();
     for (;;) {
-      const idempotent = await this.#enter(input, [...idempotencyNames(input), `payment ${payment.key}`]);
-      if (idempotent !== null) return idempotent;
+      if (!(await this.#lockAll([...idempotencyNames(input), `payment ${payment.key}`], input.id))) return { state: "refused", reason: "overloaded" };
+      const storedByKey = await this.#storedByKey(input);
+      if (storedByKey !== null) return storedByKey;
       const stored = dispatcher.storedPayment(payment.key);
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
@@ -219,7 +221,7 @@ export class PaidCommits {
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
     if (!(await dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
     // A second delivery comes from the same router, which has not heard the first answer.
-    if (input.settles === true && dispatcher.state.ledger.entrusted.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
+    if (input.settles === true && dispatcher.state.ledger.settlingByRequest.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
     await this.#whileSettling(paidBy);
     return this.#answerAfterSettling(input, paidBy);
   }
@@ -270,21 +272,23 @@ export class PaidCommits {
     await this.#parts.deadlines.until(this.#parts.clock() + TIMING.settleWait, waiting.promise);
   }
 
-  /** Locks names for a request, its idempotency key first: so no two requests wait for each other. Gives the stored answer of that key instead, if it has one. */
-  async #enter(input: CommitInput, names: readonly string[]): Promise<Stored | null> {
-    for (const name of names) {
-      if (await this.#lock(name, input.id)) continue;
-      this.#mutex.release(input.id);
-      return { state: "refused", reason: "overloaded" };
-    }
-    const { journal, dispatcher, idempotencySince } = this.#parts;
-    if (input.idempotency === null) return null;
-    const { key, fingerprint } = input.idempotency;
-    const stored = dispatcher.pendingIdempotent(input.userId, key) ?? journal.idempotent(input.userId, key, idempotencySince());
-    if (stored === null) return null;
-    if (stored.fingerprint === fingerprint) return { state: "known", ...(await this.#accepted(input, stored.jobId)) };
+  /** The stored answer of the idempotency key that this request has locked; null if it has none. An answer releases the locks of the request. */
+  async #storedByKey(input: CommitInput): Promise<Stored | null> {
+    const known = this.#parts.earlier.byKey(input);
+    if (known === null) return null;
+    if (known.ok) return { state: "known", ...(await this.#accepted(input, known.value)) };
     this.#mutex.release(input.id);
-    return { state: "refused", reason: "idempotency_key_reused" };
+    return { state: "refused", reason: known.reason };
+  }
+
+  /** Locks names for a request, its idempotency key first: so no two requests wait for each other. Locks none of them if it gives false, as `#lock` does. */
+  async #lockAll(names: readonly string[], owner: string): Promise<boolean> {
+    for (const name of names) {
+      if (await this.#lock(name, owner)) continue;
+      this.#mutex.release(owner);
+      return false;
+    }
+    return true;
   }
 
   /** Waits until `owner` has locked this name; false if too many requests wait for it already, because each keeps its body in memory [LM1]. */

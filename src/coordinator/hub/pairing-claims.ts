@@ -39,7 +39,7 @@ export class PairingClaims {
            count(*) FILTER (WHERE failed = 1 AND signed_by = ?4) AS failedOfKeyInHour,
            count(*) FILTER (WHERE failed = 1 AND spared = 1) AS sparedInHour
          FROM code_claims`,
-        ...[id, client, block, signedBy, now - TIMING.minute],
+        ...[id, client, block, signedBy, now - TIMING.ratePeriod],
       )
       .one();
     if (counts.known > 0) return true;
@@ -68,7 +68,7 @@ export class PairingClaims {
     // A claim in the future was written before the clock was set back.
     this.#sql.exec(
       "DELETE FROM code_claims WHERE began_at > ?1 OR began_at <= ?2 OR (began_at <= ?3 AND (signed_by IS NULL OR failed = 0))",
-      ...[now, now - TIMING.hour, now - TIMING.minute],
+      ...[now, now - TIMING.failedClaims, now - TIMING.ratePeriod],
     );
   }
 }

@@ -132,7 +132,7 @@ export type PageRequest = { before: { at: number; id: string } | null; since?: n
 export interface HubRpc {
   /** Stores a free job and claims a worker in one turn; resolves when the job is durable. */
   commit(input: CommitInput): Promise<CommitAnswer>;
-  /** The stored answer of an idempotency key, before any payment is read; null if it has none [API5]. */
+  /** The stored answer of an idempotency key, for a request whose payment is not valid; null if the key has none [API5]. */
   stored(job: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null>;
   /**
    * Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. The texts of

@@ -20,7 +20,7 @@ export class SocketGate {
   readonly #dispatcher: GateDispatcher;
   readonly #clock: () => number;
   readonly #clientBudgets = new Map<string, FrameBudget>();
-  readonly #connects = new SlidingWindow(TIMING.minute, LIMITS.countedClients);
+  readonly #connects = new SlidingWindow(TIMING.ratePeriod, LIMITS.countedClients);
 
   constructor(parts: { settings: Settings; sockets: Sockets; dispatcher: GateDispatcher; clock: () => number }) {
     this.#settings = parts.settings;

@@ -16,7 +16,7 @@ export function extensionsOf(resource: string): { bazaar: unknown; "payment-iden
   return { bazaar: bazaarOf(resource), "payment-identifier": EXTENSIONS["payment-identifier"] };
 }
 
-/** What discovery services read about an endpoint. It goes to the facilitator with each payment too, which lists the endpoint. */
+/** What discovery services read about an endpoint. Each payment sends it to the facilitator too, because the facilitator lists the endpoint. */
 export function bazaarOf(resource: string): unknown {
   return EXTENSIONS.bazaar[openAiAt(new URL(resource).pathname) ?? "commit"];
 }

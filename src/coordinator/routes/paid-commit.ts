@@ -19,7 +19,7 @@ import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment
 import { TUNING } from "../tuning.ts";
 import { answerRefused, setSettlement } from "./job.ts";
 
-/** Gives a commit that was read and validated, for one call of the hub: a later call waits only for the rest of the time. */
+/** Returns the commit for one call of the hub. `wait` is what is left of the client's wait, so a later call waits less. */
 export type HubCommit = () => CommitInput;
 
 /** Why a payment cannot be used. `unavailable` means that the facilitator gave no usable answer. */
@@ -158,8 +158,8 @@ function fault(kind: PaymentFault["kind"], reason: string): { ok: false; reason:
 }
 
 /**
- * True if `feePayer` is one of the facilitator's signers [PY11]. Before the answer is no, a fresh list is fetched. Without a list the answer is yes,
- * because the facilitator checks it again.
+ * True if `feePayer` is one of the facilitator's signers [PY11]. Fetches a fresh list before it returns false. Returns true if there is no list, because the
+ * facilitator checks the fee payer again.
  */
 async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
   const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
@@ -174,7 +174,7 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
   if (answer.ok) return accepted(c, answer);
   if (answer.reason !== "payment_failed") return refused(refusedPaid(c, offer, answer));
   setSettlement(c, answer.settlement);
-  return refused(answer402(c, offer, failureText(answer)));
+  return refused(answer402(c, offer, failureText(answer.settlement)));
 }
 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
@@ -228,11 +228,11 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
   }
 }
 
-/** Returns `payment_failed` with the facilitator's reason. */
-function failureText({ error, settlement }: { error: string; settlement: string }): string {
+/** Returns `payment_failed` with the reason in the facilitator's answer, if it has one. */
+function failureText(settlement: string): string {
   const json = readJson(settlement);
-  const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : error;
-  return reason === "payment_failed" ? reason : `payment_failed: ${reason}`;
+  const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : null;
+  return reason === null ? "payment_failed" : `payment_failed: ${reason}`;
 }
 
 /** Returns the idempotency key that the payment of a request brings; null without one [API5]. */
@@ -240,7 +240,7 @@ export function keyInPayment(c: AppContext): string | null {
   return paymentIdentifier(paymentHeaders(c));
 }
 
-/** The payment headers of each request: several steps read them. */
+/** The payment headers of each request: several steps read them. One object per request, because what is read of the headers is remembered by it. */
 const headersByRequest = new WeakMap<Request, PaymentHeaders>();
 
 /** Returns the headers that may carry a payment [PY3]. */

@@ -34,8 +34,8 @@ export function showMessage(target: HTMLElement, text: string, tone: "good" | "b
 }
 
 /**
- * Call this before an element with the focus, or around it, is disabled or hidden: the browser then takes the focus away, and a person at a keyboard would begin
- * again at the top of the page. The returned function gives the focus to `next` once, unless it is not lost.
+ * Call this before you disable or hide the focused element, or an element around it: the browser then drops the focus, and a person at a keyboard would start
+ * again at the top of the page. The returned function moves the focus to `next` if it was dropped; only its first call does anything.
  */
 export function keepFocus(around: Element): (next: HTMLElement) => void {
   let wasHere = around.contains(document.activeElement);

@@ -2,7 +2,7 @@
 import { type ExtractedRecord, memberName, scalarOf, setMember } from "./record.ts";
 
 /** A label with its value as written. The value is a list if bullets follow the label. */
-export type Pair = { label: string; value: string | string[]; line: number; column: number };
+export type Pair = { label: string; value: string | string[]; line: number };
 
 const LABEL_LENGTH = 48;
 
@@ -24,8 +24,8 @@ export function pairRecords(lines: readonly string[]): PairRecord[] {
     const pairs = pairsOfLine(lines, i);
     if ((lines[i] ?? "").trim() === "") close();
     const last = pairs.at(-1);
-    // Several pairs in one line are a record if one of their labels occurs again.
-    if (pairs.length > 1 && pairs.every((pair) => pair.column > 0 || pair === pairs[0]) && repeats(block, pairs)) close();
+    // The labels of a line with several pairs belong together: if the block has one of them already, the line starts a new record.
+    if (pairs.length > 1 && repeats(block, pairs)) close();
     for (const pair of pairs) {
       if (block.some(({ label }) => label === pair.label)) close();
       block.push(pair);
@@ -61,16 +61,16 @@ export function pairsOfLine(lines: readonly string[], i: number): Pair[] {
   if (logged.length > 0) return logged;
   for (const separator of [/ *\| */, /\t+| {2,}/, /; +/, /, +/]) {
     const parts = line.split(separator).filter((part) => part !== "");
-    const pairs = parts.map((part, column) => pairOf(part, i, column));
+    const pairs = parts.map((part) => pairOf(part, i));
     if (parts.length > 1 && pairs.every((pair) => pair !== undefined && pair.value !== "")) return pairs.filter((pair) => pair !== undefined);
   }
-  const pair = pairOf(line, i, 0);
+  const pair = pairOf(line, i);
   if (pair === undefined) return [];
   if (pair.value === "") {
     const items: string[] = [];
     for (let j = i + 1; j < lines.length && items.length < 1000; j++) {
       const item = /^\s*(?:[-*•‣▪]|\d{1,3}[.)]) +(.*)$/.exec(lines[j] ?? "")?.[1];
-      if (item === undefined || pairOf(item, j, 0) !== undefined) break;
+      if (item === undefined || pairOf(item, j) !== undefined) break;
       items.push(item);
     }
     return items.length > 0 ? [{ ...pair, value: items }] : [];
@@ -85,14 +85,14 @@ function loggedPairs(line: string, i: number): Pair[] {
   const word = /([\p{L}_][\w.-]{0,47})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?:\s+|$)/uy;
   let end = 0;
   for (let match = word.exec(line); match !== null; match = word.exec(line)) {
-    pairs.push({ label: match[1] ?? "", value: match[2]?.replace(/\\(.)/g, "$1") ?? match[3] ?? "", line: i, column: pairs.length });
+    pairs.push({ label: match[1] ?? "", value: match[2]?.replace(/\\(.)/g, "$1") ?? match[3] ?? "", line: i });
     end = word.lastIndex;
   }
   return end === line.length ? pairs : [];
 }
 
 /** The pair in `Label: value`, `Label：value` or `Label = value`. A label is short, starts with a letter and has at most five words. */
-function pairOf(text: string, line: number, column: number): Pair | undefined {
+function pairOf(text: string, line: number): Pair | undefined {
   const bare = text.trim();
   const at = /[:：]|\s=\s/.exec(bare.slice(0, LABEL_LENGTH + 4));
   if (at === null) return undefined;
@@ -112,5 +112,5 @@ function pairOf(text: string, line: number, column: number): Pair | undefined {
   label = memberName(label);
   if (label === "" || label.length > LABEL_LENGTH || !/^[\p{L}_]/u.test(label) || /[?!;,"<>{}[\]|=@]/.test(label)) return undefined;
   if (/\.(?!$| |\w)|[^.]\. \p{Lu}/u.test(label) || label.split(" ").length > 5) return undefined;
-  return { label, value, line, column };
+  return { label, value, line };
 }

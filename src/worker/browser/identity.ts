@@ -45,7 +45,7 @@ export async function openIdentity(database: Pick<KeptStore, "get" | "change"> |
       if (make === makeLocked && error instanceof Error && error.name === "DataCloneError") continue;
       return given(await identityOf(made), false);
     }
-    // Two tabs may each have created a key. The stored one counts.
+    // Another tab may have stored a key after this one. The stored one counts.
     return given(await identityOf((await database?.get("values", KEY)) ?? made), database !== null);
   }
   throw new Error("this browser cannot make a key");

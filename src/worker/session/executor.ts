@@ -124,7 +124,7 @@ export class ThreadedTasks {
     return thread;
   }
 
-  /** Ends a thread, unless it is no longer the present one, and the task that it runs. */
+  /** Ends a thread, unless it is no longer the current one, and the task that it runs. */
   #end(thread: TaskThread, name: string): Promise<unknown> | void {
     if (this.#thread !== thread) return;
     this.#thread = null;

@@ -1,10 +1,11 @@
 // The end of a session: a worker that leaves finishes and delivers first [WS11]; every other reason ends it at once.
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { reject } from "./delivery.ts";
-import { presentConn, type ReduceContext, sendFrame, type SessionState, type Stop, tell } from "./state.ts";
+import { currentConn, type ReduceContext, sendFrame, type SessionState, type Stop, tell } from "./state.ts";
 
 const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
-const LEFT_EARLY = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
+const LEFT_WITH_RESULTS = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
+const LEFT_WITH_FAILURE = { reason: "drained", message: "left before the coordinator was told that a job has failed" } as const;
 
 /** Continues the leaving of a worker: sends `drain` once per socket, and ends the session when nothing is left to do. */
 export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
@@ -20,9 +21,9 @@ export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
   }
   if (state.job !== null) return;
   leaving.due ??= ctx.now + state.timing.leave;
-  const settled = state.unacknowledged.length === 0 && state.failures.length === 0;
-  if (settled && (link.kind !== "online" || link.drained)) return stopSession(state, LEFT, ctx);
-  if (leaving.due <= ctx.now) stopSession(state, settled ? LEFT : LEFT_EARLY, ctx);
+  const missing = state.unacknowledged.length > 0 ? LEFT_WITH_RESULTS : state.failures.length > 0 ? LEFT_WITH_FAILURE : null;
+  if (missing === null && (link.kind !== "online" || link.drained)) return stopSession(state, LEFT, ctx);
+  if (leaving.due <= ctx.now) stopSession(state, missing ?? LEFT, ctx);
 }
 
 /** When a leaving worker stops waiting. */
@@ -41,8 +42,8 @@ export function stopSession(state: SessionState, stop: Stop, ctx: ReduceContext)
   tell({ type: "stopped", ...stop }, ctx);
 }
 
-/** Closes the present socket, if there is one. */
+/** Closes the current socket, if there is one. */
 export function closeSocket(state: SessionState, reason: string, ctx: ReduceContext): void {
-  const conn = presentConn(state);
+  const conn = currentConn(state);
   if (conn !== null) ctx.effects.push({ type: "close", conn, code: CLOSE.normal, reason });
 }

@@ -4,7 +4,7 @@ import { learnTime } from "./clock.ts";
 import { resendAll, resumeList } from "./delivery.ts";
 import { type RegisterAck, registerFrame } from "./frames.ts";
 import { closeSocket, leaveIfDone, stopSession } from "./leaving.ts";
-import { presentConn, type Proof, sendFrame, type SessionState, type SessionTiming, tell, type ReduceContext } from "./state.ts";
+import { currentConn, type Proof, sendFrame, type SessionState, type SessionTiming, tell, type ReduceContext } from "./state.ts";
 
 /** Opens a new socket. */
 export function dial(state: SessionState, ctx: ReduceContext): void {
@@ -45,7 +45,7 @@ export function challenged(state: SessionState, challenge: { nonce: string; netw
 
 /** Sends the registration; `resume` names all jobs that this worker still has [WS10]. */
 export function register(state: SessionState, proof: Proof, signature: string | undefined, ctx: ReduceContext): void {
-  const conn = presentConn(state);
+  const conn = currentConn(state);
   if (conn === null) return;
   state.link = { kind: "registering", conn, due: ctx.now + state.timing.register, proof, profile: state.profile };
   const text = registerFrame({ publicKey: state.publicKey, profile: state.profile, resume: resumeList(state), ...(signature !== undefined && { signature }) });

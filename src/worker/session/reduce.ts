@@ -5,13 +5,13 @@ import { type ReceivedFrame, readCoordinatorFrame } from "./frames.ts";
 import { leaveIfDone, leavingDue, stopSession } from "./leaving.ts";
 import { announce, challenged, closed, dial, heard, linkDue, nudged, opened, passLinkTime, register, registered, woken } from "./link.ts";
 import { assigned, cancelled, completed, failed, passRunTime, progressed, runDue, runtimeChanged } from "./running.ts";
-import { presentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
+import { currentConn, type SessionEvent, type SessionState, tell, type ReduceContext } from "./state.ts";
 
 /** Applies one event: changes `state` and adds to `ctx.effects`. Time and randomness come from `ctx` only. */
 export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceContext): void {
   if (state.link.kind === "stopped") return;
   // A socket is disposable: a late event of an older one changes nothing.
-  if ("conn" in event && event.conn !== presentConn(state)) return;
+  if ("conn" in event && event.conn !== currentConn(state)) return;
   noticeSleep(state, ctx);
   switch (event.type) {
     case "start":

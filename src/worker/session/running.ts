@@ -116,13 +116,13 @@ function abandonRun(state: SessionState, job: RunningJob, ctx: ReduceContext, ti
 }
 
 /** The running job, if it is this one. An event of a run that is over changes nothing. */
-function present(state: SessionState, jobId: string, attempt: number): RunningJob | null {
+function currentRun(state: SessionState, jobId: string, attempt: number): RunningJob | null {
   return state.job?.jobId === jobId && state.job.attempt === attempt ? state.job : null;
 }
 
 /** Handles a sign of life of the run, perhaps with visible text. */
 export function progressed(state: SessionState, event: Extract<SessionEvent, { type: "progress" }>, ctx: ReduceContext): void {
-  const job = present(state, event.jobId, event.attempt);
+  const job = currentRun(state, event.jobId, event.attempt);
   if (job === null) return;
   job.executeDue = ctx.now + executionTime(state, job.jobType);
   job.progress.waiting += event.delta;
@@ -144,7 +144,7 @@ function sendProgress(state: SessionState, job: RunningJob, ctx: ReduceContext):
 /** Handles a run that has a result. */
 export function completed(state: SessionState, event: Extract<SessionEvent, { type: "completed" }>, ctx: ReduceContext): void {
   const { jobId, attempt } = event.result;
-  const job = present(state, jobId, attempt);
+  const job = currentRun(state, jobId, attempt);
   if (job === null) return;
   if (job.progress.waiting !== "") sendProgress(state, job, ctx);
   state.job = null;
@@ -155,7 +155,7 @@ export function completed(state: SessionState, event: Extract<SessionEvent, { ty
 
 /** Handles a run that has failed. */
 export function failed(state: SessionState, failure: Failure, ctx: ReduceContext): void {
-  if (present(state, failure.jobId, failure.attempt) === null) return;
+  if (currentRun(state, failure.jobId, failure.attempt) === null) return;
   state.job = null;
   fail(state, failure, ctx);
   leaveIfDone(state, ctx);

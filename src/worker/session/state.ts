@@ -145,7 +145,7 @@ export function initialState(
 }
 
 /** The number of the current socket, or null. */
-export function presentConn(state: SessionState): number | null {
+export function currentConn(state: SessionState): number | null {
   return "conn" in state.link ? state.link.conn : null;
 }
 

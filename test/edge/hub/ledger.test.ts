@@ -264,13 +264,13 @@ describe("a request with the payment of an earlier one", () => {
     const payment = paymentInput();
     await hub.stub.reserve(commitInput(), payment);
     hub.skip(TIMING.reservation - 100);
-    let answer: unknown = null;
-    void hub.stub.reserve(commitInput(), payment).then((reserved) => (answer = reserved));
-    for (let i = 0; i < 10 && answer === null; i++) {
+    const answers: unknown[] = [];
+    void hub.stub.reserve(commitInput(), payment).then((answer) => answers.push(answer));
+    for (let i = 0; i < 10 && answers.length === 0; i++) {
       await scheduler.wait(50);
       await hub.pass(500);
     }
-    expect(answer).toEqual({ state: "reserved" });
+    expect(answers).toEqual([{ state: "reserved" }]);
   });
 
   test("[API5] stores its idempotency key: the same key with another payment buys nothing", async () => {

@@ -4,9 +4,9 @@ import type { Payment } from "../../../src/coordinator/dispatch/index.ts";
 import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
-const NOW = 100 * TIMING.day;
-const RECENT = NOW - TIMING.hour;
-const OLD = NOW - 2 * TIMING.day;
+const NOW = 100 * TIMING.parkHalving;
+const RECENT = NOW - TIMING.failedClaims;
+const OLD = NOW - 2 * TIMING.parkHalving;
 const CREDIT = JSON.stringify({ left: "1", lent: "0", since: 1, transaction: "tx" });
 
 const PHASES: readonly Payment["phase"][] = [

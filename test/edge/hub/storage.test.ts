@@ -134,8 +134,8 @@ describe("what one client stores in a day", () => {
     const refused = await complete(hub, worker, 1, client);
     expect([refused.status, refused.body.error]).toEqual([429, "rate_limited"]);
     const wait = Number(refused.headers.get("retry-after"));
-    expect(wait).toBeGreaterThan(TIMING.day / 1_000);
-    expect(wait).toBeLessThanOrEqual((1.1 * TIMING.day) / 1_000);
+    expect(wait).toBeGreaterThan(TIMING.parkHalving / 1_000);
+    expect(wait).toBeLessThanOrEqual((1.1 * TIMING.parkHalving) / 1_000);
     expect((await complete(hub, worker, 1, newClient())).status).toBe(201);
     worker.close();
     await hub.online(0);
@@ -180,7 +180,7 @@ describe("what one client stores in a day", () => {
     await complete(hub, worker, 1, newClient());
     worker.close();
     expect(await hub.sql("SELECT name FROM stored_bytes")).toHaveLength(1);
-    hub.skip(2 * TIMING.day);
+    hub.skip(2 * TIMING.parkHalving);
     await hub.stub.wake();
     expect(await hub.sql("SELECT name FROM stored_bytes")).toEqual([]);
   });

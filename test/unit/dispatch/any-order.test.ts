@@ -136,7 +136,7 @@ describe("events in any order", () => {
         // A call that is asked for always ends.
         for (let call = 0; call < 12; call++) {
           desk.pass(200_000);
-          for (const name of [...desk.state.ledger.inFlight]) desk.settled(name);
+          for (const name of [...desk.state.ledger.settlingByHub]) desk.settled(name);
           checkIndexes(desk.state);
           checkShares(desk.state);
         }

@@ -45,7 +45,7 @@ describe("the chain's word about a payment in doubt", () => {
       // The first answer was 201. For anything else it is used up.
       expect(words(desk.reserve("k", "again"))).toBe("known j");
       expect(words(desk.reserve("k", "again", { binding: "other" }))).toBe("payment_already_used");
-      desk.pass(TIMING.day);
+      desk.pass(TIMING.parkHalving);
       expect(desk.money("k")).toBe("void by_chain");
     },
   );

@@ -155,7 +155,7 @@ export class Desk {
   }
 
   settled(key: string, settlement: Settlement = { kind: "settled", transaction: `tx ${key}` }): Reduced {
-    const by = this.state.ledger.entrusted.has(key) ? "request" : "hub";
+    const by = this.state.ledger.settlingByRequest.has(key) ? "request" : "hub";
     return this.tell({ type: "settled", key, settlement, by, stored: this.rows.get(key) ?? null });
   }
 
@@ -216,10 +216,12 @@ export class Desk {
     });
     this.state = createState(this.settings);
     const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
-    const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.day;
+    const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.parkHalving;
     restorePayments(
       this.state,
-      [...this.rows.values()].filter((row) => isOpen(row) || isAssumed(row) || row.credit !== undefined || (row.streamedAt ?? 0) > this.now - TIMING.day),
+      [...this.rows.values()].filter(
+        (row) => isOpen(row) || isAssumed(row) || row.credit !== undefined || (row.streamedAt ?? 0) > this.now - TIMING.parkHalving,
+      ),
       this.now,
     );
     restore(this.state, saved, this.now);

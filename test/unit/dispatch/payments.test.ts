@@ -387,7 +387,7 @@ describe("settle between claim and assignment", () => {
   });
 
   /** A desk where the request that brought `k` settles it, and `w` is kept for its job. */
-  function entrusted(): Desk {
+  function settlingByRequest(): Desk {
     const desk = new Desk({ settlements: 0 });
     desk.register("w");
     desk.reserve("k", "j");
@@ -396,22 +396,22 @@ describe("settle between claim and assignment", () => {
   }
 
   test("[PY7] the request that brought a payment settles it: the hub makes no call, and its own number does not matter", () => {
-    const desk = entrusted();
-    expect([desk.where("j"), desk.money("k"), desk.state.ledger.entrusted.has("k")]).toEqual(["settling for w", "settling", true]);
+    const desk = settlingByRequest();
+    expect([desk.where("j"), desk.money("k"), desk.state.ledger.settlingByRequest.has("k")]).toEqual(["settling for w", "settling", true]);
     expect(words(desk.settled("k"))).toBe("assign j 1 to w#1");
-    expect(desk.state.ledger.entrusted.size).toBe(0);
+    expect(desk.state.ledger.settlingByRequest.size).toBe(0);
   });
 
-  test("[PY7] no worker at once: nothing is entrusted, and the hub settles when it claims one", () => {
+  test("[PY7] no worker at once: nothing is settlingByRequest, and the hub settles when it claims one", () => {
     const desk = new Desk();
     desk.reserve("k", "j");
     desk.buy("k", "j", "pam", {}, true);
-    expect([desk.money("k"), desk.state.ledger.entrusted.size]).toEqual(["held", 0]);
+    expect([desk.money("k"), desk.state.ledger.settlingByRequest.size]).toEqual(["held", 0]);
     expect(words(desk.register("w"))).toBe("settle k");
   });
 
   test("[PY8] a request that never tells the outcome leaves a doubt after 25 s, and the hub asks itself; its late answer counts if it is settled", () => {
-    const desk = entrusted();
+    const desk = settlingByRequest();
     const late = (settlement: Settlement) => desk.tell({ type: "settled", key: "k", settlement, by: "request", stored: desk.rows.get("k") ?? null });
     expect(words(desk.pass(TIMING.settleReport - 1))).toBe("");
     expect([desk.where("j"), desk.money("k")]).toEqual(["settling", "settling"]);
@@ -432,7 +432,7 @@ describe("settle between claim and assignment", () => {
     [{ kind: "settled", transaction: "tx" }, "assigned w 1", "settled"],
     [BUSY, "settling", "held"],
   ] as const)("[PY8] a hub that loses its memory meanwhile takes the answer of the request, %o, and makes no call before", (settlement, where, money) => {
-    const desk = entrusted();
+    const desk = settlingByRequest();
     desk.settings.settlements = 1;
     desk.pass(TIMING.settleReport - 1);
     desk.forget(["w"]);
@@ -443,7 +443,7 @@ describe("settle between claim and assignment", () => {
   });
 
   test.each([0, 1])("[PY8] a request that has told nothing after 25 s leaves a doubt, also if the hub has lost its memory %i ms before", (before) => {
-    const desk = entrusted();
+    const desk = settlingByRequest();
     desk.settings.settlements = 1;
     desk.pass(TIMING.settleReport - before);
     desk.forget(["w"]);
@@ -453,14 +453,14 @@ describe("settle between claim and assignment", () => {
   });
 
   test("[JB4] whether the hub has lost its memory meanwhile: a job whose outcome was never in doubt has its 180 s in all", () => {
-    const desk = entrusted();
+    const desk = settlingByRequest();
     desk.forget(["w"]);
     desk.settled("k");
     expect(desk.state.jobs.get("j")?.totalDue).toBe(desk.now + TIMING.total);
   });
 
   test("[PY8] a late answer names the transaction of a settlement that was assumed, and of one that is spent", () => {
-    const desk = entrusted();
+    const desk = settlingByRequest();
     const late = (transaction: string) =>
       desk.tell({ type: "settled", key: "k", settlement: { kind: "settled", transaction }, by: "request", stored: desk.rows.get("k") ?? null });
     desk.settings.settlements = 1;
@@ -634,10 +634,10 @@ describe("nobody knows", () => {
     desk.pass(TIMING.settleRetry);
     desk.settled("d", USED);
     expect([desk.where("j"), desk.money("d")]).toEqual(["failed payment_failed", "unresolved already_used"]);
-    desk.pass(20 * TIMING.hour);
+    desk.pass(20 * TIMING.failedClaims);
     assume(desk, "late", "pam");
     expect(desk.money("late")).toBe("unresolved already_used");
-    desk.pass(TIMING.day);
+    desk.pass(TIMING.parkHalving);
     desk.register("v");
     desk.pay("e", "k");
     desk.settled("e", LOST);
@@ -969,10 +969,10 @@ describe("credit", () => {
     // Another payer's jobs are not counted with them.
     streamToDeadline(desk, "q", "q-job", "quin");
     expect([desk.balance("quin"), desk.money("q")]).toEqual([1_000_000, "credit"]);
-    desk.pass(20 * TIMING.hour);
+    desk.pass(20 * TIMING.failedClaims);
     stream("late");
     expect([desk.balance(), desk.money("late")]).toEqual([0, "spent"]);
-    desk.pass(TIMING.day);
+    desk.pass(TIMING.parkHalving);
     stream("f");
     expect(desk.balance()).toBe(1_000_000);
   });

@@ -258,7 +258,7 @@ describe("blame", () => {
 
   test("[JB11] a failure that was noted before the clock was set back moves its network back no further", () => {
     const desk = new Desk();
-    desk.register("a", { network: "n", record: { failed: 1, failedAt: desk.now + TIMING.hour } });
+    desk.register("a", { network: "n", record: { failed: 1, failedAt: desk.now + TIMING.failedClaims } });
     desk.register("old");
     desk.pass(TIMING.backOff);
     desk.submit(FIFTH);

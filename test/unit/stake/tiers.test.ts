@@ -207,7 +207,7 @@ test("[ST2] after the clock was set back stakes are read as soon as before", asy
   source.isDown = true;
   await all.join("down");
   source.isDown = false;
-  all.now -= TIMING.hour;
+  all.now -= TIMING.failedClaims;
   await all.join("next");
   expect(all.tierOf("next")).toBe("Verified");
   source.answer = () => ({ ok: true, value: "Sentinel" });

@@ -470,6 +470,19 @@ describe("draining", () => {
     expect(bench.effects.findLast((effect) => effect.type === "keep")).toMatchObject({ results: [{ jobId: "job-1" }] });
   });
 
+  it("[WS11] a worker that leaves with a failure that it could not report says that, and not that results are kept", () => {
+    const bench = online();
+    bench.assign();
+    bench.apply({ type: "drain" });
+    bench.close(1006);
+    bench.apply({ type: "failed", jobId: "job-1", attempt: 1, error: "e", message: "m", retryable: true });
+    bench.pass(10_000);
+    expect(bench.state.link).toMatchObject({
+      kind: "stopped",
+      stop: { reason: "drained", message: "left before the coordinator was told that a job has failed" },
+    });
+  });
+
   it("[WS11] without a socket and without a result it leaves at once", () => {
     const bench = online();
     bench.close(1006);
