@@ -27,6 +27,8 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
         if (option === "_") continue;
         const definition = args[option] ?? args[option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)];
         if (definition === undefined) throw usage(`unknown option --${option}`, name);
+        // citty reads `--no-name` as `name: false`.
+        if (definition.type === "string" && typeof value !== "string") throw usage(`unknown option --no-${option}`, name);
         if (value === "" && definition.type === "string") throw usage(`--${option} needs a value`, name);
       }
       for (const [option, { type }] of Object.entries(args))

@@ -57,12 +57,15 @@ export function urlHint(text: string | undefined): string {
 /** The socket URL and the REST base of a coordinator, from the text of a person. */
 export function coordinatorUrls(text: string | undefined): { socket: string; base: string } {
   const wanted = text ?? (process.env["ROUTER_BASE_URL"] || DEFAULT_URL);
+  const source = text === undefined ? "ROUTER_BASE_URL" : "--url";
   const whole = /^[a-z]+:\/\//i.test(wanted) ? wanted : `ws://${wanted}`;
   const url = URL.canParse(whole) ? new URL(whole) : null;
   const secure = url?.protocol === "wss:" || url?.protocol === "https:";
   const plain = url?.protocol === "ws:" || url?.protocol === "http:";
-  if (url === null || (!secure && !plain)) throw new CliError(EXIT.usage, `--url: "${wanted}" is not a ws:, wss:, http: or https: URL`);
-  if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, "--url must not contain a user name or password");
+  // A text with @ may have a password, which an error does not repeat.
+  const named = wanted.includes("@") ? "it" : `"${wanted}"`;
+  if (url === null || (!secure && !plain)) throw new CliError(EXIT.usage, `${source}: ${named} is not a ws:, wss:, http: or https: URL`);
+  if (url.username !== "" || url.password !== "") throw new CliError(EXIT.usage, `${source} must not contain a user name or password`);
   url.hash = "";
   // OpenAI's clients have the same address with the version in it.
   url.pathname = url.pathname.replace(/\/v1\/*$/, "/");
@@ -82,16 +85,18 @@ export function userIdFile(folder: string): string {
  */
 export function keptUserId(folder: string): string {
   const file = userIdFile(folder);
+  // An id that is there needs no write: the disk may be full, or the folder read-only.
+  const isStored = existsSync(file);
   try {
-    // An id that is there needs no write: the disk may be full, or the folder read-only.
-    if (!existsSync(file)) {
+    if (!isStored) {
       makeFolder(folder);
       placeOnce(file, `${randomBytes(16).toString("hex")}\n`);
     }
     const id = readFileSync(file, "utf8").trim();
     if (id !== "") return id;
   } catch (error) {
-    throw new CliError(EXIT.error, `cannot store a user id in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
+    const failed = isStored ? "read the user id" : "store a user id";
+    throw new CliError(EXIT.error, `cannot ${failed} in ${file} (${codeOf(error)}); use --user ID or --config-dir DIR`);
   }
   throw new CliError(EXIT.error, `${file} is empty; delete it, or use --user ID`);
 }

@@ -166,6 +166,17 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     expect(await tab.page.getByRole("button", { name: "Make a code" }).isEnabled()).toBe(true);
   });
 
+  it("[TR1] says that the user id is lost with the page if the browser stores nothing", async () => {
+    await context.addInitScript(() => {
+      Storage.prototype.setItem = () => {
+        throw new DOMException("no room", "QuotaExceededError");
+      };
+    });
+    const tab = await opened();
+    await tab.says("#user-result", "In use until this page is closed, because this browser does not store it. Copy your user id now.");
+    expect(await tab.text("#you-state")).toBe("not stored");
+  });
+
   it("reports an invalid user id and a missing network", async () => {
     const tab = await open();
     expect(await tab.page.getByRole("button", { name: "Make a code" }).isDisabled()).toBe(true);

@@ -2,7 +2,7 @@
 import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
 import { CodePanel } from "./code-panel.ts";
 import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
-import { UserPanel } from "./user-panel.ts";
+import { type OnUse, UserPanel } from "./user-panel.ts";
 import { WorkersPanel } from "./workers-panel.ts";
 
 /** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
@@ -38,7 +38,7 @@ export class PairPage {
     this.#userPanel.start(user);
     this.#codePanel.idle(false);
     this.#workersPanel.idle();
-    if (user !== null && this.#use(user) !== null) this.#userPanel.start(null);
+    if (user !== null && !this.#use(user).ok) this.#userPanel.start(null);
   }
 
   /** The page is visible again, or the network is back. */
@@ -47,23 +47,22 @@ export class PairPage {
     if (this.#lacksList) void this.#list();
   }
 
-  /** Uses this user from now on. Returns what is wrong with it, or null. */
-  #use(user: User): string | null {
+  #use(user: User): ReturnType<OnUse> {
     const { userId, userToken } = user;
     try {
       this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
     } catch (error) {
-      return error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : errorText(error);
+      return { ok: false, reason: error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : errorText(error) };
     }
     this.#user = user;
     this.#waiting?.abort();
     this.#open = null;
-    if (!writeUser(this.#store, user)) this.#codePanel.say("This browser does not store anything for this page. Copy your user id.", "bad");
+    const isStored = writeUser(this.#store, user);
     this.#codePanel.idle(true);
     const open = readOpenCode(this.#session, user, Date.now());
     if (open !== null) void this.#wait(open);
     void this.#list();
-    return null;
+    return { ok: true, value: { isStored } };
   }
 
   async #make(): Promise<void> {

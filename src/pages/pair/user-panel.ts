@@ -1,6 +1,10 @@
 // The panel of the pair page that makes, shows and keeps the user id and its token.
 import { copyOnClick, element, keepFocus, setText, showMessage } from "../shell/dom.ts";
+import type { Result } from "../../protocol/result.ts";
 import { randomSecret, type User } from "./stored.ts";
+
+/** Uses a user from now on. Gives whether the browser stores it, or what is wrong with it. */
+export type OnUse = (user: User) => Result<{ isStored: boolean }, string>;
 
 /** The form for the user id and the optional token that protects it. */
 export class UserPanel {
@@ -14,11 +18,12 @@ export class UserPanel {
   readonly #copy = element("copy-id", HTMLButtonElement);
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
-  readonly #onUse: (user: User) => string | null;
+  readonly #onUse: OnUse;
   #used: User | null = null;
+  /** False if the browser does not store the user that is in use. */
+  #isStored = true;
 
-  /** `onUse` returns what is wrong with a user, or null. */
-  constructor(onUse: (user: User) => string | null) {
+  constructor(onUse: OnUse) {
     this.#onUse = onUse;
     for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
     this.#guarded.addEventListener("change", () => {
@@ -69,13 +74,17 @@ export class UserPanel {
 
   #take(): void {
     const user = this.#entered();
-    const problem = this.#onUse(user);
-    this.#say(problem ?? "", problem === null ? null : "bad");
-    if (problem !== null) return this.#id.focus();
+    const use = this.#onUse(user);
+    if (!use.ok) {
+      this.#say(use.reason, "bad");
+      return this.#id.focus();
+    }
     this.#used = user;
+    this.#isStored = use.value.isStored;
     const moveFocus = keepFocus(this.#use);
     this.#changed();
-    this.#say("In use, and stored in this browser.", "good");
+    if (this.#isStored) this.#say("In use, and stored in this browser.", "good");
+    else this.#say("In use until this page is closed, because this browser does not store it. Copy your user id now.", null);
     moveFocus(this.#result);
   }
 
@@ -91,7 +100,7 @@ export class UserPanel {
     setText(this.#make, isFirst ? "Make one" : "Make a new one");
     this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
     this.#copy.hidden = !isSecureContext || isFirst;
-    setText(element("you-state", HTMLElement), this.#used === null ? "needed" : "stored in this browser");
+    setText(element("you-state", HTMLElement), this.#used === null ? "needed" : this.#isStored ? "stored in this browser" : "not stored");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
       this.#say("Another user id has other paired workers. Save the current one if you may need its pairings again.", null);
     else this.#say("", null);

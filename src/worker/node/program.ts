@@ -49,7 +49,8 @@ export function programName({
 
 /** A word for a shell, quoted if necessary. On Windows in double quotes, because to cmd.exe a single quote is a letter. */
 export function shellWord(word: string, platform: NodeJS.Platform = process.platform): string {
-  if (/^[\w./\\:@%+=,-]+$/.test(word)) return word;
+  const bare = platform === "win32" ? /^[\w./\\:@%+=,-]+$/ : /^[\w./:@%+=,-]+$/;
+  if (bare.test(word)) return word;
   return platform === "win32" ? `"${word.replaceAll('"', '\\"')}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
 

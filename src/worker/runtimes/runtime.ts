@@ -75,20 +75,24 @@ export type ListedModel = { id: string; ownedBy: string | undefined; contextToke
 
 const Positive = z.int().positive().optional().catch(undefined);
 const ModelList = z.object({
-  data: z.array(
-    z.object({
-      id: z.string().min(1),
-      owned_by: z.string().optional().catch(undefined),
-      max_model_len: Positive,
-      meta: z.object({ n_ctx: Positive, n_ctx_train: Positive }).optional().catch(undefined),
-    }),
-  ),
+  data: z
+    .array(
+      z.object({
+        id: z.string().min(1),
+        owned_by: z.string().optional().catch(undefined),
+        max_model_len: Positive,
+        meta: z.object({ n_ctx: Positive, n_ctx_train: Positive }).optional().catch(undefined),
+      }),
+    )
+    // Ollama's list is null as long as it has no model.
+    .nullable(),
 });
 
 /** Parses `GET /models`; vLLM and llama.cpp state the context too. Undefined for anything that is not a model list. */
 export function readModelList(value: unknown): ListedModel[] | undefined {
   const list = ModelList.safeParse(value);
-  return list.data?.data.map((entry) => ({
+  if (!list.success) return undefined;
+  return (list.data.data ?? []).map((entry) => ({
     id: entry.id,
     ownedBy: entry.owned_by,
     contextTokens: entry.max_model_len ?? entry.meta?.n_ctx ?? entry.meta?.n_ctx_train,

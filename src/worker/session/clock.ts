@@ -24,6 +24,11 @@ export function judgeClock(state: SessionState, ctx: ReduceContext): void {
   tell({ type: "clock", verdict, off_ms: off }, ctx);
 }
 
+/** True if the coordinator would refuse a receipt with the time of this machine's clock [RC3]. After a sleep the offset is not known, so this is false. */
+export function isClockRefused(state: SessionState, ctx: ReduceContext): boolean {
+  return state.clock === "refused" && coordinatorTime(state, ctx) !== null;
+}
+
 /** The verdict on a clock. @param off how far the clock is off in either direction, in ms */
 export function verdictOf(off: number, limits: { clockDoubtful: number; clockRefused: number }): ClockVerdict {
   if (off > limits.clockRefused) return "refused";

@@ -1,4 +1,5 @@
 // Delivers results and failures until the coordinator acknowledges them, and gives back jobs that do not start. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
+import { coordinatorTime } from "./clock.ts";
 import type { ReceivedFrame } from "./frames.ts";
 import { type Failure, type KeptResult, type ReduceContext, sendFrame, type SessionNote, type SessionState, tell, type UnacknowledgedResult } from "./state.ts";
 
@@ -20,7 +21,9 @@ export function resumeList(state: SessionState): { job_id: string; attempt: numb
 export function deliver(state: SessionState, result: KeptResult, ctx: ReduceContext): void {
   const { timing } = state;
   const others = state.unacknowledged.filter((one) => one.jobId !== result.jobId);
-  const added: UnacknowledgedResult = { ...result, resendDue: ctx.now + timing.resend, expiresDue: ctx.now + timing.keepFor };
+  // Its receipt is too old when the coordinator's clock says so, which may be sooner than that of this machine [RC3].
+  const age = Math.max(0, (coordinatorTime(state, ctx) ?? result.completedAt) - result.completedAt);
+  const added: UnacknowledgedResult = { ...result, resendDue: ctx.now + timing.resend, expiresDue: ctx.now + timing.keepFor - age };
   state.unacknowledged = withinBounds([...others, added]);
   for (const gone of others) if (!state.unacknowledged.includes(gone)) drop(gone, "no_room", ctx);
   keep(state, ctx);

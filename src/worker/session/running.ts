@@ -1,7 +1,7 @@
 // A job on the worker: accept or reject it, run it, stream its progress, and watch its deadlines. On a job's way: from `job_assign` to its end [WS8, WS9].
 import { TaskType } from "../../protocol/job.ts";
 import { parseIsoTime } from "../../protocol/text.ts";
-import { coordinatorTime } from "./clock.ts";
+import { coordinatorTime, isClockRefused } from "./clock.ts";
 import { deliver, fail, forget, reject } from "./delivery.ts";
 import type { Assign } from "./frames.ts";
 import { leaveIfDone } from "./leaving.ts";
@@ -71,8 +71,7 @@ function begin(state: SessionState, assign: Assign, ctx: ReduceContext): void {
 function rejection(state: SessionState, assign: Assign, ctx: ReduceContext): string | null {
   const { job_type: jobType, payload } = assign;
   if (state.leaving !== null) return "draining";
-  // The coordinator would refuse a receipt with the time of this clock, and the job would lose an attempt [RC3]. After a sleep the offset is unknown.
-  if (state.clock === "refused" && coordinatorTime(state, ctx) !== null) return "clock";
+  if (isClockRefused(state, ctx)) return "clock";
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
   if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
@@ -148,6 +147,14 @@ export function completed(state: SessionState, event: Extract<SessionEvent, { ty
   if (job === null) return;
   if (job.progress.waiting !== "") sendProgress(state, job, ctx);
   state.job = null;
+  if (isClockRefused(state, ctx)) {
+    fail(
+      state,
+      { jobId, attempt, error: "worker_error", message: "the worker's clock was set during the job, so its receipt would not be valid", retryable: true },
+      ctx,
+    );
+    return leaveIfDone(state, ctx);
+  }
   tell({ type: "job_finished", job_id: jobId, attempt, ms: Math.round(ctx.now - job.startedAt), tokens: event.tokens }, ctx);
   deliver(state, event.result, ctx);
   leaveIfDone(state, ctx);

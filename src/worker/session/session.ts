@@ -38,7 +38,7 @@ export type SessionOptions = {
   /** Storage in which finished results survive this process. */
   shelf?: ResultShelf;
   onNote?: (note: SessionNote) => void;
-  /** Called when a run has really ended, aborted or not, and has released its resources. */
+  /** Called when the last run that has used the runtime has really ended, aborted or not. */
   onRunEnd?: () => void;
   timing?: Partial<SessionTiming>;
   random?: () => number;
@@ -57,6 +57,8 @@ export class WorkerSession {
   #run: { jobId: string; attempt: number; abort: AbortController } | null = null;
   /** The run that has not really ended yet, aborted or not. */
   #unsettled: Promise<void> | null = null;
+  /** The last run that has used the runtime. */
+  #llmRun: Run | null = null;
 
   /** @throws TypeError if `url` is not a URL; or what the shelf throws if it cannot be read */
   constructor(options: SessionOptions) {
@@ -175,10 +177,11 @@ export class WorkerSession {
   #start(run: Run): void {
     const abort = new AbortController();
     this.#run = { jobId: run.jobId, attempt: run.attempt, abort };
+    if (run.jobType === "LLM_INFER") this.#llmRun = run;
     const ended = this.#runToEnd(run, abort.signal, this.#unsettled).finally(() => {
-      if (this.#unsettled !== ended) return;
-      this.#unsettled = null;
-      this.#options.onRunEnd?.();
+      if (this.#unsettled === ended) this.#unsettled = null;
+      // If a later LLM job of this session has begun, the runtime is still taken.
+      if (this.#llmRun === run) this.#options.onRunEnd?.();
     });
     this.#unsettled = ended;
   }

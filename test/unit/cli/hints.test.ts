@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { JobFailedError } from "../../../src/sdk/index.ts";
@@ -65,6 +65,7 @@ describe("a hint names the program as its reader can call it", () => {
 
   it("quotes what a shell would split", () => {
     expect([shellWord("http://127.0.0.1:4010"), shellWord("a b"), shellWord("it's")]).toEqual(["http://127.0.0.1:4010", "'a b'", "'it'\\''s'"]);
+    expect(shellWord("a\\b", "linux")).toBe("'a\\b'");
     // To cmd.exe a single quote is a letter.
     const words = ["C:\\Users\\anna", "C:\\Users\\Anna Meier", "it's"].map((word) => shellWord(word, "win32"));
     expect(words).toEqual(["C:\\Users\\anna", '"C:\\Users\\Anna Meier"', `"it's"`]);
@@ -221,5 +222,15 @@ describe("the address of a coordinator", () => {
 
   it.each(["ws://me@x/", "ws://:secret@x/"])("%s is refused", (text) => {
     expect(() => coordinatorUrls(text)).toThrow("--url must not contain a user name or password");
+  });
+
+  it.each(["ws://me:secret@x:99999/", "ftp://me:secret@x/"])("%s is refused, and the error does not repeat the password", (text) => {
+    expect(() => coordinatorUrls(text)).toThrow(/^--url: it is not a ws:, wss:, http: or https: URL$/);
+  });
+
+  it("of the environment is named as that", () => {
+    vi.stubEnv("ROUTER_BASE_URL", "ftp://x/");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(() => coordinatorUrls(undefined)).toThrow('ROUTER_BASE_URL: "ftp://x/" is not a ws:, wss:, http: or https: URL');
   });
 });

@@ -119,6 +119,11 @@ describe("[LLM7] without a chosen URL", () => {
     expect(await find({ 8080: ports[8080]! })).toMatchObject({ hint: "wait until the model is loaded" });
   });
 
+  it("an Ollama without a model, whose list is null: says how to get one", async () => {
+    const empty: Machine = { 11434: (_request, response) => json(response, 200, { object: "list", data: null }) };
+    expect(await find(empty)).toMatchObject({ tried: [{ why: "has no model" }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull llama3.2" });
+  });
+
   it.each([
     ["box:9999", "http://box:9999/v1"],
     ["0.0.0.0", "http://127.0.0.1:11434/v1"],

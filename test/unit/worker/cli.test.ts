@@ -99,6 +99,9 @@ describe("compute-router", () => {
   it.each([
     [["frobnicate"], "unknown command frobnicate"],
     [["quote", "--tpye", "TASK"], "unknown option --tpye"],
+    [["quote", "--no-type"], "unknown option --no-type"],
+    [["worker", "key", "path", "--no-key"], "unknown option --no-key"],
+    [["worker", "--no-metrics"], "unknown option --no-metrics"],
     [["quote", "--type", "DANCE"], "--type: one of LLM_INFER, TASK"],
     [["quote", "--policy", "SLOW"], "--policy: one of FAST, CHEAP, AUTO"],
     [["quote", "--url"], "--url needs a value"],

@@ -33,6 +33,12 @@ describe.skipIf(process.platform === "win32")("on a full disk", () => {
   });
 });
 
+it.skipIf(process.platform === "win32")("a user id that is there and cannot be read: the error says so", () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, "user-id"));
+  expect(() => keptUserId(folder)).toThrow(`cannot read the user id in ${join(folder, "user-id")} (EISDIR)`);
+});
+
 describe("a write that fails leaves nothing behind", () => {
   it("a key file that a full disk cuts short", () => {
     const folder = temporaryFolder();

@@ -39,6 +39,25 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(verdictOf(SESSION_TIMING.keepFor, SESSION_TIMING)).toBe("refused");
   });
 
+  it("[RC3] [RC4] that is set during a job, so that its receipt would not be valid: the job is reported as failed, which costs no strike", () => {
+    const bench = off(0);
+    bench.assign();
+    bench.slept = -6 * MINUTE;
+    const frames = sent(bench.complete());
+    expect(frames).toEqual([expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, retryable: true })]);
+    expect(bench.state.unacknowledged).toEqual([]);
+  });
+
+  it("[RC3] [WS10] that is behind: a kept result is dropped when its receipt is too old for the coordinator, not for this clock", () => {
+    const bench = off(-4 * MINUTE);
+    bench.assign();
+    bench.complete();
+    bench.close(1006);
+    bench.pass(MINUTE + 1_000);
+    expect(sent(bench.goOnline({ time: bench.coordinatorTime })).map(({ type }) => type)).not.toContain("job_complete");
+    expect(bench.state.unacknowledged).toEqual([]);
+  });
+
   it("[WS4] that is set back to the right time: the worker takes jobs again at once", () => {
     const bench = off(6 * MINUTE);
     bench.slept = 0;

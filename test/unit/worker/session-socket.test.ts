@@ -171,6 +171,33 @@ describe("a worker session on a real socket", () => {
     expect(await worker.receive("job_complete", "job_ack")).toMatchObject({ job_id: second.job_id });
   });
 
+  it("[WS9] the end of an aborted LLM run is told at once, also while a TASK that came after it runs", async () => {
+    const coordinator = await FakeCoordinator.start();
+    const ended = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const never = Promise.withResolvers<never>();
+    const told: string[] = [];
+    const execute: Executor = async ({ jobType }) => {
+      if (jobType === "LLM_INFER") await ended.promise;
+      else {
+        begun.resolve();
+        await never.promise;
+      }
+      return { ok: true, output: "late", tokens: null };
+    };
+    start(coordinator, { execute, onRunEnd: () => told.push("run end"), timing: { ...QUICK, settle: 60_000 } });
+    const { worker } = await coordinator.registered();
+    const first = worker.assign({ job_type: "LLM_INFER", payload: { job_type: "LLM_INFER", prompt: "hello" } });
+    await worker.receive("job_ack");
+    worker.send({ type: "job_cancel", job_id: first.job_id, attempt: 1, reason: "cancelled" });
+    worker.assign();
+    await worker.receive("job_ack");
+    expect(told).toEqual([]);
+    ended.resolve();
+    await begun.promise;
+    expect(told).toEqual(["run end"]);
+  });
+
   it("[WS9] a second job while one runs is rejected as busy", async () => {
     const coordinator = await FakeCoordinator.start();
     const { execute, next } = byHand();
