@@ -99,6 +99,8 @@ const rpcUrl = url.refine(
   (text) => !URL.canParse(text) || (new URL(text).username === "" && new URL(text).password === ""),
   "must be without user and password",
 );
+/** The address of a facilitator: those of its endpoints begin with it. */
+const facilitatorUrl = rpcUrl.refine((text) => !/[?#]/.test(text), "must be without query and fragment");
 /** At most 77: 10^77 is the largest power of ten that fits in a uint256. */
 const decimals = z
   .string()
@@ -144,14 +146,14 @@ const Variables = z.object({
   SVM_STAKE_MINT: base58.optional(),
   EVM_NETWORK: chainId.default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
-  EVM_FACILITATOR: url.default("https://x402-facilitator.molandak.org"),
+  EVM_FACILITATOR: facilitatorUrl.default("https://x402-facilitator.molandak.org"),
   EVM_FACILITATOR_AUTHORIZATION: credentials.optional(),
   EVM_USDC: address.default("0x534b2f3A21130d7a60830c2Df862319e593943A3"),
   EVM_USDC_NAME: z.string().min(1).default("USDC"),
   EVM_USDC_VERSION: z.string().min(1).default("2"),
   SVM_NETWORK: chainId.default("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"),
   SVM_PAY_TO: base58.default(PLACEHOLDER_PAY_TO.svm),
-  SVM_FACILITATOR: url.default("https://www.x402.org/facilitator"),
+  SVM_FACILITATOR: facilitatorUrl.default("https://www.x402.org/facilitator"),
   SVM_FACILITATOR_AUTHORIZATION: credentials.optional(),
   RETENTION_RESULT_DAYS: duration(DAY, RETENTION.result),
   RETENTION_JOB_DAYS: duration(DAY, RETENTION.job),

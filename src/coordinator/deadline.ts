@@ -17,6 +17,11 @@ export async function within<T>(ms: number, call: PromiseLike<T>): Promise<T | t
   }
 }
 
+/** True if `now` is less than `ms` after `then`. False before `then` too: the clock was set back. */
+export function isWithin(now: number, then: number, ms: number): boolean {
+  return now >= then && now < then + ms;
+}
+
 /** Runs `task` with a signal that is aborted after `ms`. */
 export async function withSignal<T>(ms: number, task: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();

@@ -17,8 +17,9 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     closeWorker(state, older, CLOSE.replaced, "replaced", ctx);
     orphan(state, older, ctx);
   }
-  // If the clock was set back since, the worker must not wait longer.
+  // If the clock was set back since, the worker must not wait longer, also for its next job.
   const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
+  const usedAt = Math.min(event.lastUsedAt, ctx.now);
   const { capabilities, tier, network, chats = false } = event;
   const offer = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
   const worker: Worker = {
@@ -36,7 +37,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     record: { ...event.record },
     proven: standingOf(event.record, event.authenticated) === "proven",
     // A key that never had a job counts as used now. Otherwise fresh keys would always come first [JB3].
-    lastUsedAt: older?.lastUsedAt ?? (event.lastUsedAt > 0 ? event.lastUsedAt : registeredAt),
+    lastUsedAt: older?.lastUsedAt ?? (usedAt > 0 ? usedAt : registeredAt),
     seq: state.nextSeq++,
     jobId: null,
     draining: event.draining ?? false,
@@ -47,7 +48,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   };
   state.departed.delete(worker.key);
   state.workers.set(worker.key, worker);
-  if (!worker.proven) enterProbation(state, worker, event.lastUsedAt, ctx.now);
+  if (!worker.proven) enterProbation(state, worker, usedAt, ctx.now);
   state.keyByConn.set(worker.connId, worker.key);
   resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);

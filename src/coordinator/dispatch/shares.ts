@@ -95,7 +95,7 @@ export class Queue {
   constructor({ jobs, bytes, jobsPerUser }: QueueSize, pools: readonly string[]) {
     const guaranteed = (most: number) => ({ owners: pools, amount: Math.floor(most * LIMITS.queueGuarantee) });
     const quarter = (): Shares => ({
-      jobs: new FairShare({ most: Infinity, each: Math.floor(jobs * LIMITS.queueShare) }),
+      jobs: new FairShare({ most: Infinity, each: Math.max(1, Math.floor(jobs * LIMITS.queueShare)) }),
       bytes: new FairShare({ most: Infinity, each: Math.floor(bytes * LIMITS.queueShare) }),
     });
     this.#shares = {

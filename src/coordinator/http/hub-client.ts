@@ -1,5 +1,6 @@
 // Calls the hub, once more if a call was lost, says what its failures mean, and lets requests share an answer. On a job's way: between the router and the hub.
 import type { Env } from "../config.ts";
+import { isWithin } from "../deadline.ts";
 import type { Hub } from "../hub/rpc.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -115,9 +116,4 @@ export class HubAnswer<T> {
     if (!isWithin(now, known.since, TUNING.hubAnswerFresh)) Object.assign(known, { since: now, asks: 0 });
     return known.asks < this.#most;
   }
-}
-
-/** True if `now` is less than `ms` after `then`. False before `then` too: the clock was set back. */
-function isWithin(now: number, then: number, ms: number): boolean {
-  return now >= then && now < then + ms;
 }

@@ -179,7 +179,8 @@ export function waitParameter(value: string | undefined): number | null {
 /** Starts a wait of `seconds` and returns a function that says how many whole seconds are left: a retry waits only for the rest. */
 export function waitLeft(seconds: number, clock: () => number = Date.now): () => number {
   const end = clock() + seconds * 1_000;
-  return () => Math.max(0, Math.ceil((end - clock()) / 1_000));
+  // A clock that was set back makes no wait longer.
+  return () => Math.min(seconds, Math.max(0, Math.ceil((end - clock()) / 1_000)));
 }
 
 /** Splits at commas outside quotes. */

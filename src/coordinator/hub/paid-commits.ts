@@ -41,13 +41,25 @@ export class PaidCommits {
 
   /** The stored answer of an idempotency key, as soon as no other request has the key; null if it has none [API5]. */
   async stored(input: CommitInput): Promise<Stored | null> {
-    if (!(await this.#lockAll(idempotencyNames(input), input.id))) return { state: "refused", reason: "overloaded" };
-    const stored = await this.#storedByKey(input);
-    this.#mutex.release(input.id);
-    return stored;
+    try {
+      if (!(await this.#lockAll(idempotencyNames(input), input.id))) return { state: "refused", reason: "overloaded" };
+      return await this.#storedByKey(input);
+    } finally {
+      this.#mutex.release(input.id);
+    }
   }
 
   async reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
+    try {
+      return await this.#reserve(input, payment);
+    } catch (error) {
+      // Otherwise others with this payment or key would wait for a minute.
+      this.#mutex.release(input.id);
+      throw error;
+    }
+  }
+
+  async #reserve(input: CommitInput, payment: PaymentInput): Promise<ReserveAnswer> {
     const { dispatcher, deadlines, clock, refusal, earlier, learnBlock } = this.#parts;
     try {
       if (await earlier.refusedBefore(input)) return { state: "refused", reason: "no_trusted_worker", jobId: input.id };

@@ -53,6 +53,7 @@ export class Registration {
     conn.registering = false;
     // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
+    const older = this.#sockets.get(this.#dispatcher.state.workers.get(key)?.connId ?? "");
     const registered: Registered = {
       key,
       id: crypto.randomUUID(),
@@ -63,8 +64,8 @@ export class Registration {
       acks: frame.features?.includes("ack") ?? false,
       registeredAt: this.#clock(),
       context: contextOf(frame),
-      // Stored by key. Otherwise a worker that reconnects often would always be the least recently used.
-      lastUsedAt: this.#keys.find(key)?.lastUsedAt ?? 0,
+      // Kept by key. Otherwise a worker that reconnects often would always be the least recently used.
+      lastUsedAt: Math.max(this.#keys.find(key)?.lastUsedAt ?? 0, older?.attachment.worker?.lastUsedAt ?? 0),
       draining: false,
       models: modelsOf(frame),
       chats: frame.features?.includes("chat") ?? false,

@@ -95,12 +95,17 @@ export class Sockets {
   #lingering = new FairShare(LINGERING);
   readonly #closed = new Map<string, Conn>();
   readonly #ownerOf: (client: string) => string | null;
+  readonly #left: (worker: Registered) => void;
   readonly #bySocket = new WeakMap<WebSocket, Conn>();
 
-  /** `ownerOf` names the owner of a client's shares; null if the client is not known or not limited. */
-  constructor(ctx: Platform, ownerOf: (client: string) => string | null) {
+  /**
+   * `ownerOf` names the owner of a client's shares; null if the client is not known or not limited. `left` is called when the socket of a worker is closed, by
+   * whichever side.
+   */
+  constructor(ctx: Platform, ownerOf: (client: string) => string | null, left: (worker: Registered) => void = () => {}) {
     this.#ctx = ctx;
     this.#ownerOf = ownerOf;
+    this.#left = left;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(HEARTBEAT, HEARTBEAT_ACK));
   }
 
@@ -311,11 +316,14 @@ export class Sockets {
     this.#remove(conn);
     this.#linger(conn);
     hangUp(conn.ws, code, reason);
+    if (conn.attachment.worker !== null) this.#left(conn.attachment.worker);
   }
 
   /** Forgets a socket that is gone. */
   forget(conn: Conn): void {
-    if (this.#remove(conn)) this.noteRead(conn);
+    if (!this.#remove(conn)) return;
+    this.noteRead(conn);
+    if (conn.attachment.worker !== null) this.#left(conn.attachment.worker);
   }
 
   #remove(conn: Conn): boolean {

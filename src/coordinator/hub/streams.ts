@@ -137,7 +137,7 @@ export class EventStreams {
   /** Sends a comment to every reader: only then the platform notices that a reader has left. */
   #probe(): void {
     const now = this.#clock();
-    if (now - this.#probedAt < TUNING.streamProbe) return;
+    if (Math.abs(now - this.#probedAt) < TUNING.streamProbe) return;
     this.#probedAt = now;
     for (const reader of this.#open.keys()) reader.comment();
   }

@@ -78,7 +78,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#cancelTokens = new CancelTokens(ctx.storage.sql);
     this.#pairingClaims = new PairingClaims(ctx.storage.sql, this.#settings.rates);
     const ownerOf = this.#ownerOf;
-    this.#sockets = new Sockets(ctx, ownerOf);
+    this.#sockets = new Sockets(ctx, ownerOf, ({ key, authenticated, lastUsedAt }) => this.#keys.seen(key, authenticated, lastUsedAt, this.#clock.now()));
     this.#room = new StorageRoom(ctx.storage.sql, this.#settings);
     const clock = () => this.#clock.now();
     const chain = chainSource(this.#settings);
@@ -366,10 +366,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #gone(ws: WebSocket): void {
     const conn = this.#sockets.ended(ws);
     if (conn === undefined) return;
-    const { worker } = conn.attachment;
     this.#dispatcher.apply({ type: "disconnect", connId: conn.id });
     this.#arm();
-    if (worker !== null) this.#keys.seen(worker.key, worker.authenticated, worker.lastUsedAt, this.#clock.now());
   }
 
   /** Sets the alarm to the earliest time at which something is due. An earlier alarm stays, because setting one is a write. */

@@ -169,7 +169,7 @@ function seenOf(search: Search, [state, ...others]: readonly RpcResult[], head: 
   const flag = read(Flag, state);
   if (flag === null) return { answer: undecided(doubt.found, faultOf(state)) };
   const isUsed = flag.endsWith("1");
-  if (from === null) return { answer: isUsed ? searchOn(beginning(search, others)) : unused(head) };
+  if (from === null) return { answer: isUsed ? beginning(search, others) : unused(head) };
   const event = eventOf(search, others);
   if (!event.ok) return { answer: undecided(doubt.found, event.reason) };
   if (event.value === null) return { answer: isUsed ? withoutEvent(from, search.to, head) : stillUnused(search, from, head, now) };
@@ -222,11 +222,14 @@ function unused({ number }: Header): Extract<ChainAnswer, { kind: "undecided" }>
   return { kind: "undecided", found: { searched: null, unusedAt: number }, more: false };
 }
 
-/** The first block of the search for an authorization that was used before its first reading: the nearest one that is older than it. */
-function beginning({ validAfter }: Search, probes: readonly RpcResult[]): number {
-  const blocks = probes.map((probe) => read(Header, probe)).filter((block) => block !== null);
-  const older = blocks.filter(({ timestamp }) => timestamp <= validAfter).map(({ number }) => number);
-  return older.length > 0 ? Math.max(...older) : 0;
+/** Begins the search for an authorization that was used before its first reading: at the nearest of these blocks that is older than it, otherwise at the first one. */
+function beginning({ doubt, validAfter }: Search, probes: readonly RpcResult[]): ChainAnswer {
+  const blocks = probes.map((probe) => read(Header, probe));
+  const older = blocks.flatMap((block) => (block !== null && block.timestamp <= validAfter ? [block.number] : []));
+  // From the first block on it would take hours, so that is no answer to a probe that could not be read.
+  const unread = blocks.indexOf(null);
+  if (older.length === 0 && unread !== -1) return undecided(doubt.found, faultOf(probes[unread]));
+  return searchOn(Math.max(0, ...older));
 }
 
 /** True if this is an event of the authorization that was asked for: a wrong one means that the RPC does not work correctly. */

@@ -7,7 +7,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 import type { Settings } from "../config.ts";
-import { withSignal } from "../deadline.ts";
+import { isWithin, withSignal } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
 import { bazaarOf } from "./discovery.ts";
@@ -87,24 +87,39 @@ function reasonOf(error: unknown): string {
 /** Who may pay the chain's fee on SVM: the account that a 402 names, and all that are accepted; null if the facilitator does not say [PY11]. */
 type FeePayers = { quoted: string | null; all: readonly string[] | null };
 
+type FeePayerSettings = Pick<Settings, "network" | "payment">;
+
 type Entry = { known: FeePayers | null; answeredAt: number; failedAt: number; askingUntil: number };
 const cache = new Map<string, Entry>();
 
 /**
  * The fee payers of an SVM instance. Each isolate asks for them every few minutes at most; if the facilitator does not answer, an old answer is better
- * than none [PY12]. An answer older than `maxAge` (ms) is asked for again.
+ * than none [PY12].
  */
-export async function feePayers(
-  settings: Pick<Settings, "network" | "payment">,
-  maxAge: number = TUNING.feePayersFresh,
-  clock: () => number = Date.now,
-): Promise<FeePayers | null> {
+export async function feePayers(settings: FeePayerSettings, clock: () => number = Date.now): Promise<FeePayers | null> {
+  return (await entryOf(settings, TUNING.feePayersFresh, clock)).known;
+}
+
+/**
+ * False if a list of the facilitator that is only seconds old lacks this fee payer [PY11]. Without such a list, as while the facilitator does not answer, this is
+ * true, because the facilitator checks the fee payer again.
+ */
+export async function mayPayFee(settings: FeePayerSettings, feePayer: string, clock: () => number = Date.now): Promise<boolean> {
+  const isListed = ({ known }: Entry) => known?.all == null || known.all.includes(feePayer);
+  if (isListed(await entryOf(settings, TUNING.feePayersFresh, clock))) return true;
+  const entry = await entryOf(settings, TUNING.feePayersRefusing, clock);
+  return isListed(entry) || !isWithin(clock(), entry.answeredAt, TUNING.feePayersRefusing);
+}
+
+/** The newest list, asked for again if it is older than `maxAge` (ms). */
+async function entryOf(settings: FeePayerSettings, maxAge: number, clock: () => number): Promise<Entry> {
   const { network, payment } = settings;
   const name = `${network} ${payment.facilitator}`;
   const entry = cache.get(name) ?? { known: null, answeredAt: -Infinity, failedAt: -Infinity, askingUntil: -Infinity };
   cache.set(name, entry);
   const now = clock();
-  if (now - entry.answeredAt < maxAge || now - entry.failedAt < TUNING.feePayersPause || (entry.known !== null && now < entry.askingUntil)) return entry.known;
+  const isFresh = isWithin(now, entry.answeredAt, maxAge);
+  if (isFresh || isWithin(now, entry.failedAt, TUNING.feePayersPause) || (entry.known !== null && now < entry.askingUntil)) return entry;
   entry.askingUntil = now + TUNING.feePayersAsking;
   try {
     entry.known = feePayersOf(await askSupported(settings), network);
@@ -114,7 +129,7 @@ export async function feePayers(
     logError("facilitator_supported", { ...errorFacts(error), reason: error instanceof NoAnswer ? error.reason : null, stale: entry.known !== null });
   }
   entry.askingUntil = -Infinity;
-  return entry.known;
+  return entry;
 }
 
 /** The fee payers that an answer of `/supported` names for a network. */

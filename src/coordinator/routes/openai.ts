@@ -3,10 +3,11 @@ import { createHash } from "node:crypto";
 import { createParser } from "eventsource-parser";
 import type { MiddlewareHandler } from "hono";
 import { parseCommit } from "../../protocol/job.ts";
-import { isJsonObject, readJson } from "../../protocol/json.ts";
+import { isJsonObject, isShallowJson, readJson } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/result.ts";
 import { isTerminal } from "../../protocol/text.ts";
-import { MAX_WAIT_SECONDS } from "../../protocol/times.ts";
+import { SECOND, TIMING } from "../../protocol/times.ts";
 import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, readJsonBody, refuseBody } from "../http/request.ts";
@@ -83,7 +84,10 @@ export const complete =
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
     const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
-    const accepting = accepted(c, { policy: "FAST", request, payload: payloadForWorker(request, payload, JSON.stringify({ payload })), bound, wait: 0 });
+    const forWorker = payloadForWorker(request, payload, JSON.stringify({ payload }));
+    // The whole body is the payload here, and the worker's frame has one level more, which counts in its limit too [WS8].
+    if (!isShallowJson(forWorker, LIMITS.jsonDepth - 1)) return refuseWith(c, 400, `Body nests deeper than ${LIMITS.jsonDepth - 1} levels`);
+    const accepting = accepted(c, { policy: "FAST", request, payload: forWorker, bound, wait: 0 });
     // A client that leaves does not cut this: its payment may be settling, and its job can be cancelled only when it is there [PY7].
     c.executionCtx.waitUntil(accepting.catch(() => {}));
     const job = await accepting;
@@ -251,14 +255,14 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
     } else if (asked - readAt >= TUNING.jobUnread) return;
     yield { kind: "comment" };
     // A hub without a place for one more wait answers at once, and one that cannot be reached does not wait either.
-    const early = asked + TUNING.jobPollPause - Date.now();
+    const early = Math.min(TUNING.jobPollPause, asked + TUNING.jobPollPause - Date.now());
     if (early > 0) await scheduler.wait(early, { signal }).catch(() => {});
   }
 }
 
 /** A job after a wait for its end; null if it cannot be read. */
 async function jobAfterWait(c: AppContext, jobId: string): Promise<Record<string, unknown> | null> {
-  const found = await findJobText(c, jobId, MAX_WAIT_SECONDS).catch(unread(c, jobId));
+  const found = await findJobText(c, jobId, TIMING.streamComment / SECOND).catch(unread(c, jobId));
   const job = found === null || found.text === null ? null : readJson(found.text);
   return job !== null && job.ok && isJsonObject(job.value) ? job.value : null;
 }

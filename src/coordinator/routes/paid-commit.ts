@@ -11,9 +11,9 @@ import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
-import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SubmitAnswer } from "../hub/rpc.ts";
+import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { feePayers, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
+import { mayPayFee, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
@@ -80,7 +80,7 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   const payment = read.value;
 
   const input = paymentInput(payment, offer, binding);
-  const reservation = await askHub(c.env, (hub, again) => hub.reserve({ ...hubCommit(), again }, input));
+  const reservation = await askOrRelease(c, hubCommit, input.key, (hub, again) => hub.reserve({ ...hubCommit(), again }, input));
   switch (reservation.state) {
     case "known":
       return accepted(c, reservation);
@@ -117,6 +117,19 @@ async function release(c: AppContext, hubCommit: HubCommit, key: string): Promis
   }
 }
 
+/**
+ * Calls the hub. If the call fails, nobody knows what it has done, so this ends the reservation of this request: it ends nothing but that and the waiting of others
+ * with this payment. A hub that took the job keeps it.
+ */
+async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await askHub(c.env, ask);
+  } catch (error) {
+    await release(c, hubCommit, key);
+    throw error;
+  }
+}
+
 /** The job of a commit that was paid, now or when it came first. */
 function accepted(c: AppContext, job: BoughtJob): Result<AcceptedJob, Response> {
   setSettlement(c, job.settlement);
@@ -140,7 +153,7 @@ function paymentInput(payment: ReadPayment, offer: Offer, binding: string): Paym
 async function verify(c: AppContext, payment: ReadPayment, input: PaymentInput): Promise<Result<string, PaymentFault>> {
   const settings = c.get("settings");
   if (payment.untimely !== null) return fault("invalid", payment.untimely);
-  if (payment.feePayer !== null && !(await isFeePayer(c, payment.feePayer))) {
+  if (payment.feePayer !== null && !(await mayPayFee(settings, payment.feePayer))) {
     return fault("invalid", "payload.transaction names a fee payer that is not the facilitator's");
   }
   const outcome = await verifyPayment(settings, input.payload, input.requirements);
@@ -157,16 +170,6 @@ function fault(kind: PaymentFault["kind"], reason: string): { ok: false; reason:
   return { ok: false, reason: { kind, reason } };
 }
 
-/**
- * True if `feePayer` is one of the facilitator's signers [PY11]. Fetches a fresh list before it returns false. Returns true if there is no list, because the
- * facilitator checks the fee payer again.
- */
-async function isFeePayer(c: AppContext, feePayer: string): Promise<boolean> {
-  const listed = (all: readonly string[] | null | undefined) => all == null || all.includes(feePayer);
-  if (listed((await feePayers(c.get("settings")))?.all)) return true;
-  return listed((await feePayers(c.get("settings"), TUNING.feePayersRefusing))?.all);
-}
-
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Result<AcceptedJob, Response>> {
   c.set("hasPaid", true);
@@ -180,14 +183,7 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const texts = { payload, requirements };
-  let submitted: SubmitAnswer;
-  try {
-    submitted = await askHub(c.env, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
-  } catch (error) {
-    // A hub that did take the job keeps it: `release` ends nothing but a reservation and the waiting of others with this payment.
-    await release(c, hubCommit, key);
-    throw error;
-  }
+  const submitted = await askOrRelease(c, hubCommit, key, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
   return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId: submitted.jobId, job: null, settlement: null };

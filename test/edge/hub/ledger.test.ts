@@ -258,6 +258,20 @@ describe("many requests with one payment or one idempotency key", () => {
 });
 
 describe("a request with the payment of an earlier one", () => {
+  test("[PY6] [API5] whose storage failed does not wait for it", { timeout: 20_000 }, async () => {
+    const hub = new TestHub();
+    const payment = paymentInput();
+    const idempotency = { key: "one", fingerprint: "f" };
+    await hub.stub.workersOnline();
+    await hub.sql("ALTER TABLE idempotency RENAME TO away");
+    await hub.inside(async (object) => {
+      await expect(object.reserve(commitInput({ idempotency }), payment)).rejects.toThrow("idempotency");
+      await expect(object.stored(commitInput({ idempotency }))).rejects.toThrow("idempotency");
+    });
+    await hub.sql("ALTER TABLE away RENAME TO idempotency");
+    expect(await hub.stub.reserve(commitInput({ idempotency }), payment)).toEqual({ state: "reserved" });
+  });
+
   test("[PY5] [PY6] whose router died waits until that reservation ends, a minute after it began", async () => {
     const hub = new TestHub();
     hub.skip(0);

@@ -49,6 +49,32 @@ describe("drain", () => {
     expect((await hub.job(waiting)).status).toBe("pending");
   });
 
+  test("[JB3] [WS5] a worker that the hub closes is noted too: when it was seen, and when it got its last job", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker({ signed: true });
+    await hub.commit();
+    await worker.complete(await worker.assigned());
+    await hub.sql("UPDATE keys SET last_seen = 1");
+    worker.send({ type: "drain" });
+    await worker.next("drained");
+    expect(await worker.closed()).toBe(1000);
+    const [noted] = await hub.sql<{ last_seen: number; last_used: number }>("SELECT last_seen, last_used FROM keys");
+    expect(Math.min(noted?.last_seen ?? 0, noted?.last_used ?? 0)).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  test("[JB3] [WS7] a worker that is replaced by its own new socket keeps the time of its last job", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    await worker.complete(await worker.assigned());
+    const newer = await hub.worker({ key: worker.key, signed: true });
+    expect(await worker.closed()).toBe(4001);
+    newer.close();
+    await hub.online(0);
+    const [noted] = await hub.sql<{ last_used: number }>("SELECT last_used FROM keys");
+    expect(noted?.last_used).toBeGreaterThan(Date.now() - 60_000);
+  });
+
   test("[WS11] a worker that reconnects is not draining any more", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();

@@ -146,6 +146,23 @@ describe("a paid PRIVATE commit", () => {
 });
 
 describe("a paid commit that an overloaded hub does not take", () => {
+  test("[PY5] is 503 and ends its reservation, also if the answer to that was lost", { timeout: 20_000 }, async () => {
+    muteErrors();
+    facilitator();
+    const hub = new TestHub();
+    await hub.worker();
+    let calls = 0;
+    const lost = async (...call: Parameters<typeof hub.stub.reserve>): Promise<never> => {
+      if (calls++ > 0) return overloaded();
+      await hub.stub.reserve(...call);
+      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+    };
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "reserve" ? lost : Reflect.get(target, method)) });
+    expect((await paidCommit({}, stub)).status).toBe(503);
+    expect(calls).toBe(2);
+    expect((await paidCommit({}, hub.stub)).status).toBe(201);
+  });
+
   test("[PY5] is 503 and ends its reservation: the same payment does not wait for a minute when it comes again", { timeout: 20_000 }, async () => {
     muteErrors();
     const asked = facilitator();

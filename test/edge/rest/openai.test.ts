@@ -50,6 +50,16 @@ function withTimes(times: Partial<Record<keyof typeof TUNING, unknown>>): void {
 
 const ask = (body: object, headers: Record<string, string> = {}, overrides: Overrides = {}) => post(CHAT, body, headers, overrides);
 
+test("[LM1] [WS8] a request that nests so deeply that a worker could not read its frame is 400; one level less reaches the worker", async () => {
+  const worker = await FakeWorker.connect();
+  const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
+  const refused = await ask({ ...BODY, metadata: nested(31) });
+  expect([refused.status, await refused.json()]).toMatchObject([400, { error: { message: "Body nests deeper than 31 levels" } }]);
+  const asked = ask({ ...BODY, metadata: nested(30) });
+  await worker.complete({ output: "an answer" });
+  expect((await asked).status).toBe(200);
+});
+
 describe("the user of a request that names none", () => {
   test("[API9, JB14] cannot be told from its payment, which the chain shows, and nobody can list its jobs", async () => {
     const worker = await FakeWorker.connect();

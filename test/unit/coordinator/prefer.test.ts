@@ -69,4 +69,7 @@ test("[API6] the rest of a wait becomes shorter with time and is never negative"
   });
   expect(seen).toEqual([10, 10, 10, 9, 1, 0, 0]);
   expect(waitLeft(0)()).toBe(0);
+  // The clock was set back by an hour.
+  now = 1_000 - 3_600_000;
+  expect(left()).toBe(10);
 });

@@ -101,6 +101,15 @@ describe("the claim between proven keys and newcomers", () => {
     expect(desk.where(OTHER)).toBe("assigned b 1");
   });
 
+  test("[JB11] if the clock was set back since a newcomer's last job, its network waits no longer for its turn", () => {
+    const desk = new Desk();
+    desk.register("new", { ...NEWCOMER, network: "n", lastUsedAt: desk.now + 3_600_000 });
+    desk.register("old");
+    desk.pass(1);
+    desk.submit(FIFTH);
+    expect(desk.where(FIFTH)).toBe("assigned new 1");
+  });
+
   test("[JB11] among newcomers the turn goes by network, whatever the number of keys", () => {
     const desk = new Desk();
     for (const key of ["a1", "a2", "a3"]) newcomer(desk, key, "a");

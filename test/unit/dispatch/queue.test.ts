@@ -29,6 +29,13 @@ describe("the shares of the queue [LM1]", () => {
     expect(words(new Desk().submit("too big", { payloadBytes: queuedPayloadBytes / 4 + 1 }))).toBe("queue_full");
   });
 
+  test("[LM1] in a queue of three jobs each client and each payer has a place", () => {
+    const desk = new Desk({ queue: { jobs: 3, bytes: queuedPayloadBytes, jobsPerUser: 3 } });
+    expect(words(desk.submit("first"))).toBe("");
+    expect(words(desk.submit("second"))).toBe("queue_full");
+    expect(words(desk.submit("of another", { network: "192.0.2.9" }))).toBe("");
+  });
+
   test("[LM1, LM2] a client that is not known, or where rates are not limited, has no share of its own", () => {
     for (const network of ["local", ""]) expect(accepted(() => ({ payloadBytes: MiB, network }))).toBe(28);
     expect(accepted(() => ({ payloadBytes: MiB }), new Desk({ clientShares: false }))).toBe(28);

@@ -259,6 +259,16 @@ describe("how much is asked", () => {
     expect(await readOne(node, later)).toMatchObject({ found: { searched: 300_000 - 100 * 4 ** 5 } });
   });
 
+  test("[PY8] where these blocks cannot be read, the search does not begin at the first block of the chain: they are read again", async () => {
+    const node = new FakeEvm();
+    const hash = node.mine(9_000, used(NONCE), transfer(AMOUNT));
+    const doubt = doubtOf(node, { block: null, validAfter: node.timeOf(8_900) });
+    node.lie = ({ method, params }, truth) => (method === "eth_getBlockByNumber" && params[0] !== "finalized" ? null : truth);
+    expect(await readOne(node, doubt)).toEqual({ kind: "undecided", found: null, more: false, fault: "invalid_response" });
+    node.lie = (_, truth) => truth;
+    expect((await readOn(node, doubt)).answer).toEqual({ kind: "settled", transaction: hash });
+  });
+
   test("[PY8] the block that payments note is older than any of them", async () => {
     const node = new FakeEvm();
     expect(await chain().block()).toBe(10_000 - LIMITS.chainMargin);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { feePayers, feePayersOf } from "../../../src/coordinator/payment/facilitator.ts";
+import { feePayers, feePayersOf, mayPayFee } from "../../../src/coordinator/payment/facilitator.ts";
 import { answering } from "./answering.ts";
 
 const NETWORK = "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
@@ -32,12 +32,14 @@ describe("feePayers", () => {
   test("[PY12] asked once, then from memory for minutes", async () => {
     await using facilitator = await answering({ "/supported": [supported("a"), supported("b")] });
     let now = 0;
-    const ask = (maxAge?: number) => feePayers(settings(facilitator.url), maxAge, () => now);
+    const ask = () => feePayers(settings(facilitator.url), () => now);
     expect(await ask()).toMatchObject({ quoted: "a" });
     now = 4 * MINUTE;
     expect(await ask()).toMatchObject({ quoted: "a" });
     expect(facilitator.asked).toEqual([{ path: "/supported", method: "GET", body: null }]);
-    expect(await ask(10_000)).toMatchObject({ quoted: "b" });
+    expect(await mayPayFee(settings(facilitator.url), "b", () => now)).toBe(true);
+    expect(await ask()).toMatchObject({ quoted: "b" });
+    expect(await mayPayFee(settings(facilitator.url), "a", () => now)).toBe(false);
     now = 10 * MINUTE;
     expect(await ask()).toMatchObject({ quoted: "b" });
     expect(facilitator.asked).toHaveLength(3);
@@ -47,7 +49,7 @@ describe("feePayers", () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     await using facilitator = await answering({ "/supported": [supported("a"), { status: 500 }, { status: 500 }, supported("b")] });
     let now = 0;
-    const ask = () => feePayers(settings(facilitator.url), undefined, () => now);
+    const ask = () => feePayers(settings(facilitator.url), () => now);
     await ask();
     for (now = 6 * MINUTE; now < 6 * MINUTE + 3_000; now += 1_000) expect(await ask()).toMatchObject({ quoted: "a" });
     expect(facilitator.asked).toHaveLength(3);
@@ -57,7 +59,7 @@ describe("feePayers", () => {
 
   test("[PY12] if the facilitator is down there is no list, and only the first 402 waits for it", async () => {
     const spy = vi.spyOn(console, "error").mockImplementation(() => {});
-    for (let i = 0; i < 5; i++) expect(await feePayers(settings("http://127.0.0.1:9/down"), undefined, () => 1_000)).toBeNull();
+    for (let i = 0; i < 5; i++) expect(await feePayers(settings("http://127.0.0.1:9/down"), () => 1_000)).toBeNull();
     expect(spy).toHaveBeenCalledTimes(1);
   });
 
@@ -68,7 +70,7 @@ describe("feePayers", () => {
       "/supported": [supported("a"), (_, response) => void slow().then(() => response.end(JSON.stringify(supported("b").body)))],
     });
     let now = 0;
-    const ask = () => feePayers(settings(facilitator.url), undefined, () => now);
+    const ask = () => feePayers(settings(facilitator.url), () => now);
     expect(await ask()).toMatchObject({ quoted: "a" });
     now = 6 * MINUTE;
     const first = ask();
@@ -78,5 +80,37 @@ describe("feePayers", () => {
     await using cold = await answering({ "/supported": supported("c") });
     const both = await Promise.all([feePayers(settings(cold.url)), feePayers(settings(cold.url))]);
     expect(both).toMatchObject([{ quoted: "c" }, { quoted: "c" }]);
+  });
+
+  test("[PY11] an old list refuses nobody: not while another request asks for a new one, and not while the facilitator does not answer", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const release = Promise.withResolvers<void>();
+    const slow = async () => await release.promise;
+    await using facilitator = await answering({
+      "/supported": [supported("a"), { status: 500 }, (_, response) => void slow().then(() => response.end(JSON.stringify(supported("b").body)))],
+    });
+    let now = 0;
+    const may = (feePayer: string) => mayPayFee(settings(facilitator.url), feePayer, () => now);
+    expect([await may("a"), await may("b")]).toEqual([true, false]);
+    now = MINUTE;
+    expect([await may("b"), await may("a")]).toEqual([true, true]);
+    now += 10_000;
+    const first = may("b");
+    expect(await may("c")).toBe(true);
+    release.resolve();
+    expect(await first).toBe(true);
+    expect([await may("c"), await may("a")]).toEqual([false, false]);
+  });
+
+  test("[PY12] a clock that was set back makes no answer last longer", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    await using facilitator = await answering({ "/supported": [{ status: 500 }, supported("a"), supported("b")] });
+    let now = 60 * MINUTE;
+    const ask = () => feePayers(settings(facilitator.url), () => now);
+    expect(await ask()).toBeNull();
+    now = 30 * MINUTE;
+    expect(await ask()).toMatchObject({ quoted: "a" });
+    now = 0;
+    expect(await ask()).toMatchObject({ quoted: "b" });
   });
 });

@@ -12,6 +12,17 @@ test.each([
   expect(readSettings({ INSTANCE: "evm", PUBLIC_HOST: text }).publicHost).toBe(host);
 });
 
+test.each(["https://user:secret@f.example", "https://f.example/x402?key=secret", "https://f.example/?", "https://f.example/#"])(
+  "[PY1] a facilitator at %s could never be asked: the setting is refused, and the error does not repeat it",
+  (facilitator) => {
+    for (const instance of ["evm", "svm"] as const) {
+      const read = () => readSettings({ INSTANCE: instance, [`${instance.toUpperCase()}_FACILITATOR`]: facilitator });
+      expect(read).toThrow(`${instance.toUpperCase()}_FACILITATOR`);
+      expect(read).not.toThrow("secret");
+    }
+  },
+);
+
 describe("where the money goes", () => {
   // The examples of EIP-55.
   const CHECKSUMMED = [
