@@ -9,7 +9,7 @@ export type RetryRule = {
   delay: number;
   /** True if the caller handles a 429, because it knows better how long to wait; default false. */
   leaves429?: boolean;
-  /** True if the time of the limit must not run while a 429 is waited out, once; default false. */
+  /** True if the time of the limit must not run while a 429 is waited out, once, or at every retry if the limit has no end; default false. */
   waitsOut429?: boolean;
 };
 
@@ -43,11 +43,16 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
       if (repeated >= rule.retries || !isTransient(error)) throw error;
       if (rule.leaves429 === true && error instanceof RateLimitedError) throw error;
       const pause = Math.max(askedPause(error), backoff(rule.delay, repeated));
-      const isWaitedOut = rule.waitsOut429 === true && error instanceof RateLimitedError && pause <= LONGEST_429 && limit.extendOnce?.(pause) === true;
+      const isWaitedOut = rule.waitsOut429 === true && error instanceof RateLimitedError && pause <= LONGEST_429 && makeTime(limit, pause);
       if ((pause > LONGEST_PAUSE && !isWaitedOut) || performance.now() + pause >= limit.endsAt) throw error;
       await sleep(pause, limit);
     }
   }
+}
+
+/** Moves the end of a limit by some milliseconds, so that a wait does not count; false if it was moved before. A limit without an end always has the time. */
+function makeTime(limit: Limit, ms: number): boolean {
+  return limit.endsAt === Number.POSITIVE_INFINITY || limit.extendOnce?.(ms) === true;
 }
 
 /** The pause before retry number `repeated` (from 0). A random part of up to a quarter is subtracted, so that clients do not all return at once. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type ComputeRouter, InvalidOptionError, type JobList, type LocalJob, NotFoundError, type StreamOptions } from "../../../src/sdk/index.ts";
 import { until } from "../../support/until.ts";
 import { hang, paused, rejection, reply } from "./support/faults.ts";
@@ -73,7 +73,30 @@ describe("cancel", () => {
     expect(await router.client().cancel(handle)).toMatchObject({ cancelled: true, charged: null });
     expect(deletes(router)).toHaveLength(2);
   });
+
+  it("[JB13, LM2] waits out the 429 with which a router refuses a burst of cancels for more than a minute", async () => {
+    const router = await RouterServer.start(SLOW);
+    const handle = await router.client().submit(CLASSIFY);
+    const waits = quickMinutes();
+    router.fail("DELETE /v1/jobs", limited(66), limited(61));
+    expect(await router.client().cancel(handle)).toMatchObject({ cancelled: true });
+    expect(waits).toEqual([66_000, 61_000]);
+    router.fail("DELETE /v1/jobs", limited(3_600));
+    expect(await rejection(router.client().cancel(handle))).toMatchObject({ code: "rate_limited", retryAfter: 3_600_000 });
+  });
 });
+
+const limited = (seconds: number) => reply(429, { error: "rate_limited" }, { "retry-after": String(seconds) });
+
+/** Lets pauses of a minute or more pass at once. Returns how long they would have been. */
+function quickMinutes(): number[] {
+  const waits: number[] = [];
+  const { setTimeout: real } = globalThis;
+  const quick = (callback: () => void, ms = 0): unknown => (ms < 60_000 ? real(callback, ms) : (waits.push(ms), real(callback, 1)));
+  const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(quick as typeof setTimeout);
+  onTestFinished(() => spy.mockRestore());
+  return waits;
+}
 
 /** The calls that commit one job. */
 const COMMITTING: [string, (client: ComputeRouter, signal: AbortSignal) => Promise<unknown>][] = [
@@ -140,6 +163,24 @@ describe("an abort", () => {
     await arrived;
     release();
     await ended(router);
+  });
+
+  it.each([
+    ["run", 66, (client: ComputeRouter, signal: AbortSignal) => client.run(CLASSIFY, { signal })],
+    ["map", 1, (client: ComputeRouter, signal: AbortSignal) => client.map([CLASSIFY], { signal })],
+    ["map", 66, (client: ComputeRouter, signal: AbortSignal) => client.map([CLASSIFY], { signal })],
+  ])("[JB13, LM2] of %s cancels its job also if the router refuses the cancel for %i s", async (_call, seconds, start) => {
+    const router = await RouterServer.start(SLOW);
+    quickMinutes();
+    const abort = new AbortController();
+    router.fail("DELETE /v1/jobs", limited(seconds));
+    router.fail("GET /v1/jobs", hang);
+    const answer = rejection(start(router.client(), abort.signal));
+    await until("a poll", () => (router.jobs.size > 0 && router.to(`/v1/jobs/${onlyJob(router)}`).length > 0 ? true : undefined));
+    abort.abort("enough");
+    expect(await answer).toBe("enough");
+    await ended(router);
+    expect(deletes(router)).toHaveLength(2);
   });
 
   it("[JB13] of a stream cancels its job, even if nobody reads on; leaving the loop does not", async () => {
