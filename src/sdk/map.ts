@@ -4,7 +4,7 @@ import { JobTimeoutError, RateLimitedError } from "./errors.ts";
 import { checkJob, type JobInput } from "./job-input.ts";
 import { type ClientSettings, random128 } from "./options.ts";
 import type { RunResult } from "./result.ts";
-import { type Limit, sleep, untilAborted } from "./retry.ts";
+import { backoff, type Limit, sleep, untilAborted } from "./retry.ts";
 import { checkCall, checkSignal, type MapOptions, type MapResult, readRunOptions, type RunPlan } from "./run-options.ts";
 
 /** The pause after a 429 without `Retry-After`, in milliseconds. */
@@ -23,6 +23,8 @@ type MapPlan = {
   concurrency: number;
   signal: AbortSignal | undefined;
   onResult: (result: MapResult, index: number) => void;
+  /** The first of the pauses that the map makes even if the router asks for none, in milliseconds. */
+  retryDelay: number;
 };
 
 /** Jobs of a `map` that run at the same time: the default and the maximum. */
@@ -45,6 +47,7 @@ export function readMap(jobs: readonly JobInput[], options: MapOptions | undefin
       concurrency: checkInteger("concurrency", concurrency, 1, CONCURRENCY.most) ?? CONCURRENCY.usual,
       signal: checkSignal(rest),
       onResult: (checkFunction("onResult", onResult) ? onResult : undefined) ?? (() => {}),
+      retryDelay: settings.retry.delay,
     },
   };
 }
@@ -115,7 +118,8 @@ export class JobMap {
   async #patiently(job: JobInput): Promise<RunResult> {
     const key = random128();
     const { signal } = this.#limit;
-    for (let jobId: string | null = null; ;) {
+    let jobId: string | null = null;
+    for (let refused = 0; ; refused++) {
       while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), this.#limit);
       try {
         return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));
@@ -125,8 +129,14 @@ export class JobMap {
         const refusal: unknown = isLate ? error.cause : error;
         if (signal.aborted || !(refusal instanceof RateLimitedError)) throw error;
         if (isLate) jobId = error.jobId;
-        this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + (refusal.retryAfter ?? DEFAULT_PAUSE));
+        this.#pause(refusal, refused);
       }
     }
+  }
+
+  /** Pauses all lanes after a 429. A map never gives up, so it must not follow a `Retry-After` of 0, or of a time that is over, without a pause of its own. */
+  #pause({ retryAfter }: RateLimitedError, refused: number): void {
+    const pause = Math.max(retryAfter ?? DEFAULT_PAUSE, backoff(this.#plan.retryDelay, refused));
+    this.#pausedUntil = Math.max(this.#pausedUntil, performance.now() + pause);
   }
 }

@@ -65,6 +65,16 @@ describe("map", () => {
     expect(router.jobs.size).toBe(INPUTS.length);
   });
 
+  it.each(["0", "Sat, 21 Nov 2020 00:00:05 GMT"])("[LM2] after a 429 with Retry-After: %s it still pauses, each time longer", async (retryAfter) => {
+    const router = await RouterServer.start();
+    const refusal = reply(429, { error: "rate_limited" }, { "retry-after": retryAfter });
+    router.fail("POST /v1/jobs/commit", refusal, refusal, refusal);
+    expect(outcomes(await router.client({ retryDelay: 40 }).map([summarize("a")]))).toEqual(summaries(["a"]));
+    const times = router.to("/v1/jobs/commit").map(({ at }) => at);
+    expect(times).toHaveLength(4);
+    for (const [i, time] of times.slice(1).entries()) expect(time - (times[i] ?? 0)).toBeGreaterThan(40 * 2 ** i * 0.75 - 2);
+  });
+
   it("[LM2] an accepted job whose polls were refused until its timeout is still followed", async () => {
     const router = await RouterServer.start();
     router.fail("GET /v1/jobs", limited(3));
