@@ -25,7 +25,7 @@ export type Usage = {
 /** What became of the money of a job: whether it has moved (null: not known), and whether it is a credit. */
 type Money = { charged: boolean | null; credit: Credit | null };
 
-/** Jobs that are remembered, so that a second wait for the same job does not count again. */
+/** Jobs that are remembered, so that a second wait for the same job, or a second run of it, does not count again. */
 const REMEMBERED = 10_000;
 
 /** Sums the usage of one client. */
@@ -33,6 +33,8 @@ export class UsageSum {
   readonly #counted = new Set<string>();
   /** The prices of the jobs that the client paid for, until it is known whether the money has moved. */
   readonly #paid = new Map<string, string>();
+  /** The jobs whose money is known. A job that is run again with its idempotency key is the same job, and its payment the same payment. */
+  readonly #clear = new Set<string>();
   readonly #jobs = { completed: 0, failed: 0 };
   #promptTokens = 0;
   #completionTokens = 0;
@@ -41,19 +43,17 @@ export class UsageSum {
 
   /** Notes that the client paid for a job. */
   paid(jobId: string, price: string): void {
-    this.#paid.set(jobId, price);
+    if (!this.#clear.has(jobId)) this.#paid.set(jobId, price);
   }
 
   /** Counts the end of a job once, and its payment as soon as it is known. */
   add({ id: jobId, status, result }: Job, { charged, credit }: Money): void {
     const price = this.#paid.get(jobId);
-    if (charged !== null) this.#paid.delete(jobId);
+    if (charged !== null && this.#paid.delete(jobId)) remember(this.#clear, jobId);
     // The money of a failed job that came into the balance is not spent.
     if (price !== undefined && charged === true && !(status === "failed" && credit !== null)) this.#spent += readMaxAmount(price);
     if (this.#counted.has(jobId)) return;
-    this.#counted.add(jobId);
-    const [oldest] = this.#counted;
-    if (this.#counted.size > REMEMBERED && oldest !== undefined) this.#counted.delete(oldest);
+    remember(this.#counted, jobId);
     this.#jobs[status === "failed" ? "failed" : "completed"]++;
     const usage = result?.["usage"];
     if (status === "failed" || !isJsonObject(usage)) return;
@@ -71,6 +71,13 @@ export class UsageSum {
       unclear: this.#paid.size,
     };
   }
+}
+
+/** Adds a job, and forgets the oldest one if there are too many: a client may live for ever. */
+function remember(jobs: Set<string>, jobId: string): void {
+  jobs.add(jobId);
+  const [oldest] = jobs;
+  if (jobs.size > REMEMBERED && oldest !== undefined) jobs.delete(oldest);
 }
 
 /** A number of tokens. It comes from a stranger, so anything else than a plausible count is 0. */

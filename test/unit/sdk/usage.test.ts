@@ -50,6 +50,18 @@ describe("usage", () => {
     expect(client.usage()).toMatchObject({ completed: 2, spent: "$0.011", unclear: 0 });
   });
 
+  it("[API5, PY6] a job that is run again with its key and its payment was paid once, also if the second run does not see its end", async () => {
+    const router = await RouterServer.start({ gated: true, statuses: [] });
+    const client = router.client(PAYMENT);
+    const again = { idempotencyKey: "k" };
+    router.fail("GET /v1/jobs", settled({ success: true }), settled({ success: true }));
+    const { jobId } = await client.run(PROMPT, again);
+    expect(await client.run(PROMPT, again)).toMatchObject({ jobId });
+    expect(client.usage()).toMatchObject({ completed: 1, spent: "$0.010", unclear: 0 });
+    await client.submit(PROMPT, again);
+    expect(client.usage()).toMatchObject({ completed: 1, spent: "$0.010", unclear: 0 });
+  });
+
   it("[PY9] a failed job counts if it was charged, not if its money is a credit, and as unclear if nobody knows", async () => {
     const router = await RouterServer.start({ gated: true, statuses: [], work: () => ({ error: "payment_failed" }) });
     const client = router.client(PAYMENT);
