@@ -232,7 +232,7 @@ export class ComputeRouter {
    * @param options policy, privacy, time limit and idempotency key
    * @returns the id of the job, for `waitFor`, `stream` or `get`, and the token with which `cancel` cancels it; both can be stored
    * @throws RouterConnectionError if the router did not accept the job within `timeout`; if the error has an `idempotencyKey`, the router may still have the
-   *   job. Otherwise as `run`
+   *   job. JobTimeoutError if the router accepted it, but `jobList` did not keep it within `timeout`. Otherwise as `run`
    * @example
    * const { jobId } = await router.submit(job);
    * const result = await router.waitFor(jobId);

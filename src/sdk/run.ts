@@ -5,7 +5,7 @@ import { TIMING } from "../protocol/times.ts";
 import { cancelSoon, Poll } from "./accepted-jobs.ts";
 import { Commit, type Committed } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import { ComputeRouterError, PaymentLimitError, RouterConnectionError } from "./errors.ts";
+import { ComputeRouterError, JobTimeoutError, PaymentLimitError, RouterConnectionError } from "./errors.ts";
 import { commitBody, type JobInput } from "./job-input.ts";
 import { followJob, type JobEvent } from "./job-stream.ts";
 import { keepJob, keptToken } from "./local-jobs.ts";
@@ -41,8 +41,8 @@ export class RouterRun {
   #commit: Commit | undefined;
   #poll: Poll | undefined;
   #price: string | null = null;
-  /** The token of the job that this run has committed. */
-  #cancelToken: string | null = null;
+  /** The job that this run has committed; null until the router has accepted it. */
+  #committed: Committed | null = null;
   #settlement: Settlement = null;
   /** The latest time at which the router got the job, on the clock of performance.now(). */
   #since = 0;
@@ -75,7 +75,7 @@ export class RouterRun {
   /** The second half, for a job that was submitted before. With `own` it is a job of this call, so an abort cancels it. */
   async resume(jobId: string, own = false): Promise<RouterResult> {
     const { jobList, baseUrl } = this.#settings;
-    if (own) this.#cancelOnAbort(jobId, () => this.#cancelToken ?? keptToken(jobList, baseUrl, jobId));
+    if (own) this.#cancelOnAbort(jobId, () => this.#committed?.cancelToken ?? keptToken(jobList, baseUrl, jobId));
     return this.#toEnd((limit) => this.#follow(jobId, limit));
   }
 
@@ -117,7 +117,7 @@ export class RouterRun {
     const committed = await commit.send(limit);
     // Before the list of jobs, which may take its time: nobody else knows the job yet.
     const { jobId, cancelToken } = committed;
-    this.#cancelToken = cancelToken;
+    this.#committed = committed;
     this.#cancelOnAbort(jobId, () => cancelToken);
     this.#price = committed.price;
     this.#settlement = committed.settlement;
@@ -205,7 +205,9 @@ export class RouterRun {
   #timedOut(): Error {
     const { timeout } = this.#plan;
     const silence = new RouterConnectionError(`the router did not accept the job within ${timeout} ms`, { reason: "timeout" });
-    this.#expired = this.#poll?.timedOut(timeout) ?? this.#commit?.marked(silence) ?? silence;
+    // The list of jobs may still be busy with an accepted job. Then there was no poll, but the caller must get the id: nobody else has it.
+    const accepted = this.#committed === null ? undefined : new JobTimeoutError(this.#committed.jobId, timeout, null, undefined);
+    this.#expired = this.#poll?.timedOut(timeout) ?? accepted ?? this.#commit?.marked(silence) ?? silence;
     return this.#expired;
   }
 }

@@ -260,10 +260,32 @@ async function leftStream(client: ComputeRouter, options: StreamOptions = {}): P
   return stream.result;
 }
 
+/** The result of a map of one job. */
+async function onlyResult(client: ComputeRouter): Promise<unknown> {
+  const [one] = await client.map([CLASSIFY]);
+  if (one?.status === "rejected") throw one.reason;
+  return one?.value;
+}
+
 describe("a list of jobs that does not answer", () => {
   it("does not keep the result of a job", async () => {
     const router = await RouterServer.start();
     expect(await leftStream(router.client({ jobList: DEAF }), { signal: new AbortController().signal })).toMatchObject({ verified: true });
+  });
+
+  it.each<[string, (client: ComputeRouter) => Promise<unknown>]>([
+    ["run", (client) => client.run(CLASSIFY)],
+    ["submit", (client) => client.submit(CLASSIFY)],
+    ["stream", (client) => client.stream(CLASSIFY).result],
+    ["map", (client) => onlyResult(client)],
+  ])("lets %s time out with the id of the job, which the router has accepted and the payer perhaps paid", async (_call, start) => {
+    const router = await RouterServer.start({ gated: true });
+    const jobList: JobList = { ...DEAF, add: () => new Promise(() => {}) };
+    const fallback = [{ name: "spare", supports: () => true, run: async () => ({ sentiment: "positive", confidence: 1 }) }];
+    const client = router.client({ jobList, timeout: 500, fallback, payment: async () => ({ "X-PAYMENT": "p" }) });
+    const error = await rejection(start(client));
+    expect(error).toMatchObject({ name: "JobTimeoutError", jobId: onlyJob(router), lastStatus: null });
+    expect(router.charged).toHaveLength(1);
   });
 
   it("does not keep a call beyond its timeout", async () => {
