@@ -186,14 +186,19 @@ const LOOKS = 4;
 
 /** Checks the options of `jobs`. Throws InvalidOptionError. */
 export function readPart({ limit, before }: JobsOptions): { limit: number; before: string | undefined } {
-  if (before !== undefined && !isCursor(before)) throw wrong("before", "must be the `next` of a page, or an ISO 8601 time in UTC", before);
-  return { limit: checkInteger("limit", limit, 1, LIMITS.jobsPerPage) ?? LIMITS.jobsListed, before };
+  return { limit: checkInteger("limit", limit, 1, LIMITS.jobsPerPage) ?? LIMITS.jobsListed, before: before === undefined ? undefined : readCursor(before) };
 }
 
-/** True for `2026-10-01T12:00:00.000Z`, and for that with a comma and the id of a job. The local list would compare any other text as if it were one. */
-function isCursor(value: unknown): boolean {
-  const [time = "", id, ...more] = typeof value === "string" ? value.split(",") : [];
-  return more.length === 0 && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(time) && !Number.isNaN(Date.parse(time)) && (id === undefined || isUuid(id));
+/**
+ * Reads a time as `2026-10-01T12:00:00.000Z`, or that with a comma and the id of a job. The time gets its milliseconds, because places in the list are compared
+ * as texts: "12:00:00.500Z" would be before "12:00:00Z".
+ */
+function readCursor(before: unknown): string {
+  const [time = "", id, ...more] = typeof before === "string" ? before.split(",") : [];
+  const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(time) && !Number.isNaN(Date.parse(time));
+  const isCursor = isTime && more.length === 0 && (id === undefined || isUuid(id));
+  if (!isCursor) throw wrong("before", "must be the `next` of a page, or an ISO 8601 time in UTC", before);
+  return [new Date(time).toISOString(), ...(id === undefined ? [] : [id])].join(",");
 }
 
 /** A part of the jobs of a user with a token [JB14]. */
@@ -210,7 +215,7 @@ export async function localJobs(connection: Connection, settings: ClientSettings
   const own = (await untilDone(jobList.all(), limit)).filter((job) => job.baseUrl === baseUrl && job.userId === userId);
   const { before = "~" } = part;
   // A time is before its cursors, so the jobs of exactly that time are not older than it.
-  const older = own.filter((job) => cursorOf(job) < before).toSorted((a, b) => (cursorOf(a) < cursorOf(b) ? 1 : -1));
+  const older = newestFirst(own).filter((job) => cursorOf(job) < before);
   const shown = older.slice(0, part.limit);
   const found: (JobSummary | null)[] = [];
   let next = 0;
@@ -223,6 +228,13 @@ export async function localJobs(connection: Connection, settings: ClientSettings
   await Promise.all(Array.from({ length: LOOKS }, look));
   const last = older.length > shown.length ? shown.at(-1) : undefined;
   return { jobs: found.filter((job) => job !== null), next: last === undefined ? null : cursorOf(last), source: "local" };
+}
+
+/** Each job once, with its newest entry: a list that only appends has one of each run with the same idempotency key. */
+function newestFirst(jobs: readonly LocalJob[]): LocalJob[] {
+  const entries = jobs.toSorted((a, b) => (cursorOf(a) < cursorOf(b) ? 1 : -1));
+  const seen = new Set<string>();
+  return entries.filter(({ jobId }) => !seen.has(jobId) && seen.add(jobId));
 }
 
 /** The place of a job in the list, in the form of the router's. All times have the same length, so texts compare as times do. */

@@ -6,7 +6,6 @@ import { RouterServer } from "./support/router-server.ts";
 
 const CLASSIFY = { job_type: "TASK", task_type: "classify", input: "good" } as const;
 const idsOf = ({ jobs }: { jobs: { id: string }[] }): string[] => jobs.map(({ id }) => id);
-
 it("the list in memory keeps the last 1,000 jobs, so that a client may live for ever", async () => {
   const list = readJobList(undefined);
   const job = { jobType: "TASK", createdAt: "2026-01-01T00:00:00.000Z", cancelToken: null, baseUrl: "http://a.example", userId: "u" } as const;
@@ -49,6 +48,35 @@ describe("jobs", () => {
     expect({ ids: idsOf(second), next: second.next }).toEqual({ ids: own.slice(3).map(({ jobId }) => jobId), next: null });
     expect(idsOf(await client.jobs({ before: own[2]?.createdAt ?? "" }))).toEqual(own.slice(3).map(({ jobId }) => jobId));
     expect(idsOf(await router.client().jobs())).toEqual([]);
+  });
+
+  it("[JB14, API5] a list that only appends has a job twice if it was run again with its key: it is listed once, at its newest place", async () => {
+    const router = await RouterServer.start({ statuses: [] });
+    const kept: LocalJob[] = [];
+    const client = router.client({ jobList: { add: (job) => void kept.push(job), all: () => kept } });
+    const again = await client.submit(CLASSIFY, { idempotencyKey: "k" });
+    const other = await client.submit(CLASSIFY);
+    await client.submit(CLASSIFY, { idempotencyKey: "k" });
+    expect(kept.map(({ jobId }) => jobId)).toEqual([again.jobId, other.jobId, again.jobId]);
+    kept.forEach((job, n) => (job.createdAt = new Date(Date.UTC(2026, 0, 1, 0, 0, n)).toISOString()));
+    expect(idsOf(await client.jobs())).toEqual([again.jobId, other.jobId]);
+    const first = await client.jobs({ limit: 1 });
+    expect(idsOf(first)).toEqual([again.jobId]);
+    expect(await client.jobs({ limit: 1, before: first.next ?? "" })).toMatchObject({ jobs: [{ id: other.jobId }], next: null });
+  });
+
+  it.each(["2026-01-01T00:00:01Z", "2026-01-01T00:00:01.0Z"])("[JB14] before %s is before 1.000 s, for the local list and the router", async (before) => {
+    const router = await RouterServer.start({ statuses: [] });
+    const kept: LocalJob[] = [];
+    const client = router.client({ jobList: { add: (job) => void kept.push(job), all: () => kept } });
+    for (let n = 0; n < 3; n++) await client.submit(CLASSIFY);
+    kept.forEach((job, n) => (job.createdAt = new Date(Date.UTC(2026, 0, 1, 0, 0, 0, 500 + n * 500)).toISOString()));
+    expect(idsOf(await client.jobs({ before }))).toEqual([kept[0]?.jobId]);
+    expect(idsOf(await client.jobs({ before: `${before},ffffffff-ffff-4fff-bfff-ffffffffffff` }))).toEqual([kept[1]?.jobId, kept[0]?.jobId]);
+    const bound = router.client({ userToken: "secret" });
+    await bound.trust.create();
+    await bound.jobs({ before });
+    expect(router.received.find(({ path }) => path === "/v1/jobs")?.query.get("before")).toBe("2026-01-01T00:00:01.000Z");
   });
 
   it("[JB14] a list that several routers share: no router is asked about the jobs of another one, and they take no place in a page", async () => {
