@@ -51,7 +51,7 @@ const TASK_TYPES: readonly TaskType[] = ["summarize", "classify", "extract_json"
 export function checkJob(job: JobInput, name = "job"): JobInput {
   if (!isJsonObject(job)) throw wrong(name, "must be an object", job);
   checkJobType(`${name}.job_type`, job.job_type);
-  if (!isWellFormedJson(job)) throw new InvalidOptionError(name, "must hold well-formed Unicode only");
+  checkUnicode(name, job);
   if (job.job_type === "TASK") {
     if (!TASK_TYPES.includes(job.task_type)) throw wrong(`${name}.task_type`, `must be one of ${TASK_TYPES.join(", ")}`, job.task_type);
     checkText(`${name}.input`, job.input);
@@ -64,6 +64,17 @@ export function checkJob(job: JobInput, name = "job"): JobInput {
   if (prompt !== undefined && prompt !== null) checkText(`${name}.prompt`, prompt);
   checkAnswerMembers(job, name);
   return job;
+}
+
+/** Checks every text of a job. An object that holds itself has no last text, so the check of it ends with a RangeError, as would its JSON. */
+function checkUnicode(name: string, job: object): void {
+  let isWellFormed: boolean;
+  try {
+    isWellFormed = isWellFormedJson(job);
+  } catch {
+    throw new InvalidOptionError(name, "must be JSON");
+  }
+  if (!isWellFormed) throw new InvalidOptionError(name, "must hold well-formed Unicode only");
 }
 
 const ROLES = ["system", "user", "assistant"] as const;

@@ -216,6 +216,17 @@ describe("call options and jobs", () => {
     expect(router.received).toEqual([]);
   });
 
+  it("[API2] a job that holds itself is no JSON: no call sends it, and none ends with a RangeError", async () => {
+    const router = await RouterServer.start();
+    const client = router.client();
+    const job: JobInput & { more?: unknown } = { ...CLASSIFY };
+    job.more = [{ job }];
+    for (const call of [client.run(job), client.submit(job)]) expect(await rejection(call)).toMatchObject({ option: "job", message: "job must be JSON" });
+    expect(() => client.stream(job)).toThrow(invalid("job"));
+    expect(await rejection(client.map([CLASSIFY, job]))).toEqual(invalid("jobs[1]"));
+    expect(router.received).toEqual([]);
+  });
+
   it("[API2] max_tokens null counts as absent, for the router too", async () => {
     const router = await RouterServer.start();
     expect(await router.client().submit({ job_type: "LLM_INFER", prompt: "x", max_tokens: null as never })).toHaveProperty("jobId");
