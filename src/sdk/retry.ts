@@ -140,6 +140,8 @@ export async function within<T>(ms: number, outer: Limit, expired: () => Error, 
 
 /** Waits for work that knows no signal. Rejects with the signal's reason if it aborts first. */
 export async function untilDone<T>(work: T | Promise<T>, { signal }: Limit): Promise<T> {
+  // The work goes on after an abort. That it fails then must not end the process as an unhandled rejection; in time, the race below reports it.
+  Promise.resolve(work).catch(() => {});
   signal.throwIfAborted();
   let release = (): void => {};
   const aborted = new Promise<never>((_, reject) => {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import type { ComputeRouter } from "../../../src/sdk/index.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { ComputeRouter, JobList } from "../../../src/sdk/index.ts";
 import { hangMidBody, paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
 
@@ -76,6 +76,21 @@ describe("abort", () => {
     const answer = rejection(router.client({ fetch: deaf }).health({ signal: controller.signal }));
     controller.abort("enough");
     expect(await answer).toBe("enough");
+  });
+
+  it.each<[string, Call]>([
+    ["jobs", (client, signal) => client.jobs({ signal })],
+    ["cancel", (client, signal) => client.cancel(ID, { signal })],
+  ])("before %s leaves no rejection of the list of jobs, which would end the process", async (_title, call) => {
+    const router = await RouterServer.start();
+    const unhandled: unknown[] = [];
+    const listener = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", listener);
+    onTestFinished(() => void process.off("unhandledRejection", listener));
+    const jobList: JobList = { add: () => {}, all: () => Promise.reject(new Error("disk full")) };
+    expect(await rejection(call(router.client({ jobList }), AbortSignal.abort("before")))).toBe("before");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(unhandled).toEqual([]);
   });
 
   it("leaves no listener on the caller's signal", async () => {
