@@ -17,7 +17,7 @@ export const PLANTED_MARKET_BUGS: readonly PlantedBug[] = [
     "const isProvenTurn = proven !== undefined && !isForProbation(job.id);",
     "const isProvenTurn = proven !== undefined;",
   ),
-  one("JB3", "a fresh key goes first", "registration.ts", "(event.lastUsedAt > 0 ? event.lastUsedAt : registeredAt)", "event.lastUsedAt"),
+  one("JB3", "a fresh key goes first", "registration.ts", "(usedAt > 0 ? usedAt : registeredAt)", "usedAt"),
   one(
     "JB11",
     "the order of newcomers is by key and not by network",
