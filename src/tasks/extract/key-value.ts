@@ -16,19 +16,22 @@ type PairRecord = { record: ExtractedRecord; lines: number[] };
 export function pairRecords(lines: readonly string[]): PairRecord[] {
   const blocks: Pair[][] = [];
   let block: Pair[] = [];
+  const taken = new Set<string>();
   const close = () => {
     if (block.length > 0) blocks.push(block);
     block = [];
+    taken.clear();
   };
   for (let i = 0; i < lines.length; i++) {
     const pairs = pairsOfLine(lines, i);
     if ((lines[i] ?? "").trim() === "") close();
     const last = pairs.at(-1);
     // The labels of a line with several pairs belong together: if the block has one of them already, the line starts a new record.
-    if (pairs.length > 1 && repeats(block, pairs)) close();
+    if (pairs.length > 1 && pairs.some(({ label }) => taken.has(label))) close();
     for (const pair of pairs) {
-      if (block.some(({ label }) => label === pair.label)) close();
+      if (taken.has(pair.label)) close();
       block.push(pair);
+      taken.add(pair.label);
     }
     if (last !== undefined && Array.isArray(last.value)) i += last.value.length;
   }
@@ -37,10 +40,6 @@ export function pairRecords(lines: readonly string[]): PairRecord[] {
   const isOneForm = new Set(labels).size === labels.length;
   const groups = isOneForm && blocks.length > 1 ? [blocks.flat()] : blocks;
   return groups.filter((pairs) => pairs.length >= 2).map(recordOf);
-}
-
-function repeats(block: readonly Pair[], pairs: readonly Pair[]): boolean {
-  return block.some(({ label }) => pairs.some((pair) => pair.label === label));
 }
 
 function recordOf(pairs: readonly Pair[]): PairRecord {

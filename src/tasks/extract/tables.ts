@@ -30,11 +30,14 @@ function uniqueName(name: string, taken: Set<string>): string {
 const RECORD_LINES = 20;
 const RECORD_LENGTH = 4096;
 
+const DELIMITERS = ["\t", ";", ",", "|"];
+
 /** All CSV tables in `lines`: a header and at least two rows, separated by comma, semicolon, tab or bar, with quotes as in RFC 4180. */
 export function csvTables(lines: readonly string[]): Table[] {
   const tables: Table[] = [];
+  const runs = DELIMITERS.map((delimiter) => csvRuns(lines, delimiter));
   for (let i = 0; i + 2 < lines.length;) {
-    const table = tableAt(lines, i);
+    const table = tableAt(lines, i, runs);
     if (table === undefined) i++;
     else {
       tables.push(table);
@@ -44,23 +47,45 @@ export function csvTables(lines: readonly string[]): Table[] {
   return tables;
 }
 
-function tableAt(lines: readonly string[], from: number): Table | undefined {
+/** A CSV record up to line `to`, and the run of records with as many cells that begins with it. */
+type CsvRun = {
+  cells: string[];
+  to: number;
+  next: CsvRun | undefined;
+  /** The columns that have a number or an e-mail address in every record of the run. */
+  numbers: readonly number[];
+};
+
+/** The run that begins at each line. It goes backwards, so each run takes what is known of its rest, and the time is linear. */
+function csvRuns(lines: readonly string[], delimiter: string): (CsvRun | undefined)[] {
+  const runs: (CsvRun | undefined)[] = Array.from({ length: lines.length });
+  for (let i = lines.length - 1; i >= 0; i--) {
+    const line = lines[i] ?? "";
+    if (!line.includes(delimiter) && !line.trimStart().startsWith('"')) continue;
+    const record = csvRecord(lines, i, delimiter);
+    if (record === undefined || record.cells.length < 2) continue;
+    const { cells, to } = record;
+    const after = runs[to];
+    const next = after?.cells.length === cells.length ? after : undefined;
+    const columns = next === undefined ? [...cells.keys()] : next.numbers;
+    runs[i] = { cells, to, next, numbers: columns.filter((column) => isNumberOrMail(cells[column] ?? "")) };
+  }
+  return runs;
+}
+
+function tableAt(lines: readonly string[], from: number, runs: readonly (readonly (CsvRun | undefined)[])[]): Table | undefined {
   const line = lines[from] ?? "";
-  for (const delimiter of ["\t", ";", ",", "|"]) {
-    if (!line.includes(delimiter)) continue;
-    const header = csvRecord(lines, from, delimiter);
-    if (header === undefined || !isHeader(header.cells)) continue;
+  for (const [i, delimiter] of DELIMITERS.entries()) {
+    const header = runs[i]?.[from];
+    if (!line.includes(delimiter) || header?.next?.next === undefined) continue;
+    if (!isHeader(header.cells) || !isTabular(line, header.next, delimiter)) continue;
     const rows: string[][] = [];
     let to = header.to;
-    for (
-      let record = csvRecord(lines, to, delimiter);
-      record !== undefined && record.cells.length === header.cells.length;
-      record = csvRecord(lines, to, delimiter)
-    ) {
-      rows.push(record.cells);
-      to = record.to;
+    for (let row: CsvRun | undefined = header.next; row !== undefined; row = row.next) {
+      rows.push(row.cells);
+      to = row.to;
     }
-    if (rows.length >= 2 && isTabular(line, rows, delimiter)) return { header: header.cells, rows, from, to };
+    return { header: header.cells, rows, from, to };
   }
   return undefined;
 }
@@ -74,13 +99,12 @@ function isHeader(cells: readonly string[]): boolean {
 }
 
 /** False for prose: it has commas too, but with a space after each, and no column of numbers. */
-function isTabular(header: string, rows: readonly string[][], delimiter: string): boolean {
-  if (delimiter === "\t" || !header.includes(`${delimiter} `)) return true;
-  const width = rows[0]?.length ?? 0;
-  for (let column = 0; column < width; column++) {
-    if (rows.every((row) => /^[\p{Sc}+-]?[\d.,:/-]+ ?[%\p{Sc}]?$/u.test(row[column] ?? "") || /^\S+@\S+$/.test(row[column] ?? ""))) return true;
-  }
-  return false;
+function isTabular(header: string, rows: CsvRun, delimiter: string): boolean {
+  return delimiter === "\t" || !header.includes(`${delimiter} `) || rows.numbers.length > 0;
+}
+
+function isNumberOrMail(cell: string): boolean {
+  return /^[\p{Sc}+-]?[\d.,:/-]+ ?[%\p{Sc}]?$/u.test(cell) || /^\S+@\S+$/.test(cell);
 }
 
 /** The CSV record that starts at line `from`; undefined for a blank line or a quote that is not closed. */

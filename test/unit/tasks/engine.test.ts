@@ -239,8 +239,26 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
     "a ",
     "not good, ",
     "1,2\n",
+    "ab, cd\n",
+    "ab; cd\n",
   ];
   const FREE_MS = 50;
+
+  function expectLinear(task: TaskType, name: string, textOf: (length: number) => string, largest = MAX_INPUT / 8): void {
+    const time = (length: number): number => {
+      const input = textOf(length);
+      return cpuTimeOf(() => expect(utf8Length(JSON.stringify(runTask(task, input)))).toBeLessThanOrEqual(MAX_OUTPUT));
+    };
+    // Only a step that is quadratic and costs something fails, so what costs next to nothing needs no comparison. A collection of garbage may fall into one
+    // run, not into all; and the system counts time in steps of some milliseconds, so one run of the short text says little.
+    let whole = time(largest);
+    if (whole < FREE_MS) return;
+    const [, , typical = 0] = Array.from({ length: 5 }, () => time(largest / 4)).toSorted((x, y) => x - y);
+    const bound = 10 * typical + FREE_MS;
+    for (let tries = 1; tries < 6 && whole >= bound; tries++) whole = Math.min(whole, time(largest));
+    expect(whole, name).toBeLessThan(bound);
+  }
+
   // An eighth of the text shows a quadratic step too. Its time must grow with the text, and not with the square of it.
   test.each(units.map((unit) => [unit]))("[LM2] of %j: four times the text takes four times as long, not sixteen times", (unit) => {
     for (const [task, head] of [
@@ -251,19 +269,21 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
       ["extract_json", '{"a":'],
       ["extract_json", "Invoice #12\nTotal: $5\n"],
     ] as const) {
-      const time = (length: number): number => {
-        const input = head + fill(unit).slice(0, length).toWellFormed();
-        return cpuTimeOf(() => expect(utf8Length(JSON.stringify(runTask(task, input)))).toBeLessThanOrEqual(MAX_OUTPUT));
-      };
-      // Only a step that is quadratic and costs something fails, so what costs next to nothing needs no comparison. A collection of garbage may fall into one
-      // run, not into all; and the system counts time in steps of some milliseconds, so one run of the short text says little.
-      let whole = time(MAX_INPUT / 8);
-      if (whole < FREE_MS) continue;
-      const [, , typical = 0] = Array.from({ length: 5 }, () => time(MAX_INPUT / 32)).toSorted((x, y) => x - y);
-      const bound = 10 * typical + FREE_MS;
-      for (let tries = 1; tries < 6 && whole >= bound; tries++) whole = Math.min(whole, time(MAX_INPUT / 8));
-      expect(whole, `${task} ${head}`).toBeLessThan(bound);
+      expectLinear(task, `${task} ${head}`, (length) => head + fill(unit).slice(0, length).toWellFormed());
     }
+  });
+
+  // What a unit cannot show: the text ends with another line, or no line is like another.
+  test.each<[string, (length: number) => string]>([
+    ["a list that looks like a table up to its last line", (length) => `${"a@b.c, d\n".repeat(length / 9)}e, f\n`],
+    ["cells with a line break", (length) => `${'"a\nb", c@d\n'.repeat(length / 12)}e, f\n`],
+  ])("[LM2] of %s: four times the text takes four times as long", (name, textOf) => {
+    expectLinear("extract_json", name, textOf);
+  });
+
+  test("[LM2] of labels that are all different: four times the text takes four times as long", () => {
+    const labels = (length: number): string => Array.from({ length: length / 8 }, (_, i) => `l${10_000 + i}=${i % 500 === 499 ? "\n" : " "}`).join("");
+    expectLinear("extract_json", "labels", labels, MAX_INPUT);
   });
 
   test.each([
