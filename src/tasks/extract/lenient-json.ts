@@ -1,4 +1,5 @@
 // Parses text that was meant as JSON: JSON5, Python, comments, missing quotes and brackets. The last parser that json-islands.ts tries.
+import { Blanks } from "./blanks.ts";
 import { type ExtractedRecord, setMember } from "./record.ts";
 
 /** The value of a text in brackets if it was meant as data; undefined for prose, code or mathematics. */
@@ -43,8 +44,6 @@ const CONSTANTS: ReadonlyMap<string, boolean | null> = new Map([
   ...NULLS.map((name): [string, null] => [name, null]),
 ]);
 
-// White space and comments. Comments have a maximum length: a quote looks past them, and a text can have a quote before each.
-const BLANK = /(?:\s|\/\/[^\n]{0,1000}|\/\*[^]{0,1000}?(?:\*\/|$)|#(?![\p{L}\p{N}])[^\n]{0,1000}|<!--[^]{0,1000}?(?:-->|$)|\.\.\.|…)*/uy;
 const BARE_KEY = /[\p{L}\p{N}_$@-][\p{L}\p{N}_$@./-]{0,119}/uy;
 const KEY_AHEAD = /[\s,]*(?:[bu]?["'“‘„«]|[\p{L}\p{N}_$@-]{1,64}"?\s*[:=])/uy;
 const VALUE_AHEAD = /[\s,]*(?:[bu]?["'“‘„«{[(]|-?\d|true\b|false\b|null\b|None\b|True\b|False\b)/uy;
@@ -81,9 +80,11 @@ class LenientParser {
   private semicolons = 0;
 
   private readonly text: string;
+  private readonly blanks: Blanks;
 
   constructor(text: string) {
     this.text = text;
+    this.blanks = new Blanks(text);
   }
 
   whole(): unknown {
@@ -99,7 +100,7 @@ class LenientParser {
   }
 
   private value(depth: number, inObject: boolean): unknown {
-    this.skip(BLANK);
+    this.skipBlanks();
     const char = this.text[this.at];
     // The value is cut off or missing: `{"id": , "name": "Ana"}`.
     if (char === undefined || (inObject && this.quoted > 0 && (char === "," || char === "}"))) return null;
@@ -131,7 +132,7 @@ class LenientParser {
       // The next object of a list starts although this one was not closed: `[{"id": 1, {"id": 2}]`.
       if (char === "{" && pairs > 0) break;
       const key = this.key();
-      this.skip(BLANK);
+      this.skipBlanks();
       // The text is cut off in a name or after it. The complete members count.
       if (this.at >= this.text.length) break;
       if (key === undefined || !(key.isAssigned || this.assignment())) return NONE;
@@ -195,7 +196,7 @@ class LenientParser {
 
   private separators(): void {
     for (;;) {
-      this.skip(BLANK);
+      this.skipBlanks();
       const char = this.text[this.at];
       if (char === ";") this.semicolons++;
       else if (char !== "," && char !== "，") return;
@@ -208,10 +209,10 @@ class LenientParser {
     let text = this.string(inObject ? "key" : "value", false) ?? "";
     for (;;) {
       const end = this.at;
-      this.skip(BLANK);
+      this.skipBlanks();
       if (this.text[this.at] === "+") {
         this.at++;
-        this.skip(BLANK);
+        this.skipBlanks();
         if (CLOSING.has(this.text[this.at] ?? "")) {
           text += this.string(inObject ? "key" : "value", false) ?? "";
           continue;
@@ -275,9 +276,7 @@ class LenientParser {
   }
 
   private endsValue(next: ":" | "key" | "value"): boolean {
-    BLANK.lastIndex = this.at + 1;
-    BLANK.exec(this.text);
-    const after = Math.max(this.at + 1, BLANK.lastIndex);
+    const after = this.blanks.endOf(this.at + 1);
     const char = this.text[after];
     if (char === undefined || "}]);+".includes(char)) return true;
     if (char === "," || char === "，") {
@@ -340,6 +339,10 @@ class LenientParser {
     // A placeholder, or an object that Python cannot print.
     if (this.quoted > 0 && /^<[^<>]{1,200}>$/.test(text)) return text;
     return PLAIN.test(text) && !/[<>]|(?:^|\s)[=&|]/.test(text) ? text : NONE;
+  }
+
+  private skipBlanks(): void {
+    this.at = this.blanks.endOf(this.at);
   }
 
   private skip(pattern: RegExp): void {

@@ -277,8 +277,11 @@ describe("[LM1] 256 KiB of hostile text is answered in bounded time", () => {
   test.each<[string, (length: number) => string]>([
     ["a list that looks like a table up to its last line", (length) => `${"a@b.c, d\n".repeat(length / 9)}e, f\n`],
     ["cells with a line break", (length) => `${'"a\nb", c@d\n'.repeat(length / 12)}e, f\n`],
+    ["quotes, a comment after each: #", (length) => `{"k":"${'#"\n'.repeat(length / 3)}x`],
+    ["quotes, a comment after each: //", (length) => `{"k":"${'//"\n'.repeat(length / 4)}x`],
+    ["quotes, a comment after each: /*", (length) => `{"k":"${'/*"/**/'.repeat(length / 7)}x`],
   ])("[LM2] of %s: four times the text takes four times as long", (name, textOf) => {
-    expectLinear("extract_json", name, textOf);
+    expectLinear("extract_json", name, textOf, MAX_INPUT / 2);
   });
 
   test("[LM2] of labels that are all different: four times the text takes four times as long", () => {
