@@ -19,9 +19,11 @@ const TOTALS = [
   /(?<!sub[- ]?)\b(?:total|gesamtbetrag|gesamt)\b/gi,
 ];
 const SUBTOTAL = [/\bsub[- ]?total\b|\bnet (?:total|amount)\b|\bzwischensumme\b/gi];
-const TAX = [/\b(?:sales tax|tax|vat|gst|hst|mwst|ust|tva|iva)\b(?! ?(?:id|no|nr|number|reg|invoice|included|exempt))/gi];
-const DISCOUNT = [/\bdiscount\b/gi];
-const SHIPPING = [/\b(?:shipping|delivery|freight|postage)(?: (?:fee|cost|charge)s?)?\b/gi];
+const TAX = /\b(?:sales tax|tax|vat|gst|hst|mwst|ust|tva|iva)\b(?! ?(?:id|no|nr|number|reg|invoice|included|exempt))(?: \d(?= ?[:(]))?/gi;
+const DISCOUNT = /\bdiscount\b/gi;
+const SHIPPING = /\b(?:shipping|delivery|freight|postage)(?: (?:fee|cost|charge)s?)?\b/gi;
+// A total names these too: "Total including tax: $49".
+const PARTS: ReadonlySet<RegExp> = new Set([TAX, DISCOUNT, SHIPPING]);
 const TERMS = /\b(?:net \d{1,3}(?: days)?|due (?:up)?on receipt)\b/i;
 const KNOWN_LABEL =
   /^(?:.*\b(?:invoice|receipt|bill|date|due|total|subtotal|tax|vat|gst|hst|discount|shipping|amount|balance|vendor|seller|supplier|merchant|customer|client|buyer|from|to|items?|payment terms|terms|phone|tel|e-?mail|web(?:site)?)\b.*)$/i;
@@ -41,7 +43,7 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   const number = numberIn(lines);
   if (total === undefined || (number === undefined && items.length === 0)) return undefined;
 
-  const tax = amountAfter(searched, TAX);
+  const tax = taxIn(searched);
   const due = dateAfter(lines, DUE, /(?!)/);
   const record: ExtractedRecord = { type: "invoice" };
   const put = (name: string, value: unknown) => {
@@ -56,8 +58,8 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   put("currency", currencyIn(text));
   if (items.length > 0) put("items", items);
   put("subtotal", amountAfter(searched, SUBTOTAL)?.value);
-  put("discount", amountAfter(searched, DISCOUNT)?.value);
-  put("shipping", amountAfter(searched, SHIPPING)?.value);
+  put("discount", amountAfter(searched, [DISCOUNT])?.value);
+  put("shipping", amountAfter(searched, [SHIPPING])?.value);
   put("tax", tax?.value);
   put("tax_rate", tax?.rate);
   put("total", total.value);
@@ -74,22 +76,74 @@ export function invoiceOf(text: string): ExtractedRecord | undefined {
   return record;
 }
 
+/** An amount after a label; `rate` is the percentage between them. */
+type Labelled = { label: string; value: number; rate: string | undefined };
+
 /** The amount after the last match of the first pattern in `labels` that has one. */
-function amountAfter(lines: readonly string[], labels: readonly RegExp[]): { value: number; rate: string | undefined } | undefined {
+function amountAfter(lines: readonly string[], labels: readonly RegExp[]): Labelled | undefined {
   for (const label of labels) {
-    let found: { value: number; rate: string | undefined } | undefined;
-    for (const line of lines) {
-      for (const match of line.matchAll(label)) {
-        const after = line.slice(match.index + match[0].length, match.index + match[0].length + 80);
-        const [amount] = amountsOf(after);
-        // After a new clause the amount belongs to another label: "total of 3 items, tax $4".
-        if (amount === undefined || /[;]|, \p{L}|\. \p{Lu}/u.test(after.slice(0, amount.at))) continue;
-        found = { value: amount.value, rate: /\d{1,3}(?:[.,]\d{1,3})? ?%/.exec(after.slice(0, amount.at))?.[0] };
-      }
-    }
+    const found = amountsAfter(lines, label).at(-1);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** The last tax, or the sum of `Tax 1`, `Tax 2` and so on. */
+function taxIn(lines: readonly string[]): Labelled | undefined {
+  const taxes = amountsAfter(lines, TAX);
+  const numbered = new Map(taxes.filter(({ label }) => /\d$/.test(label)).map((tax) => [tax.label.toLowerCase(), tax]));
+  if (numbered.size < 2) return taxes.at(-1);
+  const sum = [...numbered.values()].reduce((total, { value }) => total + value, 0);
+  return { label: "", value: Math.round(sum * 100) / 100, rate: undefined };
+}
+
+function amountsAfter(lines: readonly string[], label: RegExp): Labelled[] {
+  const found: Labelled[] = [];
+  for (const line of lines) {
+    for (const match of line.matchAll(label)) {
+      const rest = line.slice(match.index + match[0].length, match.index + match[0].length + 80);
+      const after = PARTS.has(label) ? ownText(line.slice(Math.max(0, match.index - 40), match.index), rest) : rest;
+      const amount = amountIn(after);
+      if (amount !== undefined) found.push({ label: match[0], value: amount.value, rate: /\d{1,3}(?:[.,]\d{1,3})? ?%/.exec(after.slice(0, amount.at))?.[0] });
+    }
+  }
+  return found;
+}
+
+/**
+ * The part of `after` that can have the amount of a tax, a discount or a delivery. If the label only describes a total, this is the rest
+ * of its brackets: nothing in "Total including tax: $49", but " $8)" in "Total (incl. tax $8): $49".
+ */
+function ownText(before: string, after: string): string {
+  const described = /\b(?:total|amount|balance|price|gesamtbetrag|gesamt)\b([^;]*\b(?:incl|inkl|excl|exkl|with|without|before|after)[^;]*)$/i.exec(before)?.[1];
+  if (described === undefined || amountsOf(described).length > 0) return after;
+  return /\([^)]*$/.test(described) ? after.slice(0, after.indexOf(")") + 1) : "";
+}
+
+// A remark or a date between a label and its amount: "Total (2 items) $5.75", "Due in 30 days: $5.75". "(USD 5.75)" is an amount.
+const REMARK = /^\s{0,9}(?:\((?!(?:[A-Z]{3} ?)?[\d.,]+(?: ?[A-Z]{3})?\))[^()\p{Sc}]*\p{L}[^()]*\)|(?:by|on|before|until|within|in|for)\b[^:.,\p{Sc}]{1,40}:)/u;
+// After a new clause the amount belongs to another label: "total of 3 items, tax $4".
+const NEW_CLAUSE = /[;]|, \p{L}|(?<!\bincl|\binkl)\. \p{Lu}/u;
+const OTHER_LABEL = /\b(?:incl|inkl|plus|total|sub-?total|tax|vat|gst|hst|mwst|ust|tva|iva|discount|shipping|paid|balance)/i;
+
+/** The amount in the text after a label: the first with a currency or cents, unless another label precedes it, else the first number. */
+function amountIn(after: string): { value: number; at: number } | undefined {
+  const bare = after.replace(REMARK, (remark) => " ".repeat(remark.length));
+  const [first, ...others] = amountsIn(bare).length > 0 ? amountsIn(bare) : amountsIn(after);
+  if (first === undefined || first.isMoney) return first;
+  return others.find(({ isMoney, at }) => isMoney && !OTHER_LABEL.test(after.slice(first.end, at))) ?? first;
+}
+
+/** The amounts in the first clause of `text`. One with a currency or cents is money. */
+function amountsIn(text: string): { value: number; at: number; end: number; isMoney: boolean }[] {
+  return amountsOf(text)
+    .filter(({ at }) => !NEW_CLAUSE.test(text.slice(0, at)))
+    .map(({ value, currency, at, end }) => ({
+      value,
+      at,
+      end,
+      isMoney: (currency !== undefined && CODES.has(currency)) || /[.,]\d{2}(?!\d)/.test(text.slice(at, end)),
+    }));
 }
 
 function numberIn(lines: readonly string[]): string | undefined {

@@ -103,18 +103,25 @@ const SYMBOLS: ReadonlyMap<string, string> = new Map([
 /** An amount of money, or a plain number. */
 type Amount = { value: number; currency: string | undefined };
 
-// Digits with at most one kind of thousands separator, then at most one decimal separator.
-const AMOUNT =
-  /(?<![\w.,])([-−(]?)(US\$|CA\$|AU\$|[$€£¥₹₩₽₺]|[A-Z]{3}(?= ?\d))? ?([-−]?)(\d{1,3}(?:[,.'’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,12}(?:[.,]\d{1,4})?)(?![\d.,]?\d)(?: ?([€£¥₹₽₺]|[A-Z]{3}(?!\w| ?\d)))?/gu;
+// Digits with at most one kind of thousands separator, then at most one decimal separator. A plain space may also stand between a
+// quantity and a price. So it separates thousands only after a colon or a currency, or before a currency or a decimal comma.
+const SPACED = String.raw`(?<=[:\p{Sc}] ?|(?<!\w)[A-Z]{3} ?)\d{1,3}(?: \d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,3}(?: \d{3}){1,4}(?:,\d{1,2}|(?:\.\d{1,2})?(?= ?(?:[€£¥₹₽₺]|[A-Z]{3}(?!\w))))`;
+const DIGITS = String.raw`${SPACED}|\d{1,3}(?:[,.'’\u00a0\u202f]\d{3}){1,4}(?:[.,]\d{1,2})?|\d{1,12}(?:[.,]\d{1,4})?`;
+const AMOUNT = new RegExp(
+  String.raw`(?<![\w.,])([-−(]?)(US\$|CA\$|AU\$|[$€£¥₹₩₽₺]|[A-Z]{3}(?= ?\d))? ?([-−]?)(${DIGITS})(?![\d.,]?\d)(?: ?([€£¥₹₽₺]|[A-Z]{3}(?!\w| ?\d)))?`,
+  "gu",
+);
 
-/** All amounts in `text`, in order. `1.234,50`, `1,234.50` and `1'234.50` are the same number. `12%` is not an amount. */
+/** All amounts in `text`, in order. `1.234,50`, `1,234.50` and `1'234.50` are the same number, and `(5.00)` is -5. `12%` is not an amount. */
 export function amountsOf(text: string): (Amount & { at: number; end: number })[] {
   const amounts: (Amount & { at: number; end: number })[] = [];
   for (const match of text.matchAll(AMOUNT)) {
     const end = match.index + match[0].length;
-    if (/^ ?%/.test(text.slice(end, end + 2))) continue;
+    const after = text.slice(end, end + 2);
+    if (/^ ?%/.test(after)) continue;
     const size = numberOf(match[4] ?? "");
-    const isNegative = (match[1] ?? "") !== "" || (match[3] ?? "") !== "";
+    const sign = match[1] === "(" && !/^ ?\)/.test(after) ? "" : match[1];
+    const isNegative = (sign ?? "") !== "" || (match[3] ?? "") !== "";
     amounts.push({ value: isNegative && size !== 0 ? -size : size, currency: currencyOf(match[2] ?? match[5]), at: match.index, end });
   }
   return amounts;
@@ -148,26 +155,26 @@ function numberOf(digits: string): number {
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** A date as `YYYY-MM-DD` if it has only one meaning, else as written: `03/04/2026` means different days in different countries. */
+/** A date as `YYYY-MM-DD` if it has only one meaning, else as written: `03/04/2026` means different days in different countries, and `31.02.2026` means none. */
 export function isoDate(text: string): string {
-  const iso = /^(\d{4})-(\d{2})-(\d{2})/.exec(text);
-  if (iso) return iso[0];
+  const [, isoYear, isoMonth, isoDay] = /^(\d{4})-(\d{2})-(\d{2})/.exec(text) ?? [];
+  if (isoYear !== undefined) return dateOf(isoYear, Number(isoMonth), Number(isoDay)) ?? text;
   const month = MONTHS.findIndex((name) => new RegExp(`(?<![a-z])${name}`, "i").test(text));
   const year = /\d{4}/.exec(text)?.[0];
   if (year === undefined) return text;
-  if (month >= 0) {
-    const day = /(?<!\d)\d{1,2}(?!\d)/.exec(text)?.[0];
-    return day === undefined ? text : `${year}-${two(month + 1)}-${two(Number(day))}`;
-  }
-  const parts = text.split(/[./]/).map(Number);
-  const [first = 0, second = 0] = parts;
+  if (month >= 0) return dateOf(year, month + 1, Number(/(?<!\d)\d{1,2}(?!\d)/.exec(text)?.[0])) ?? text;
+  const [first = 0, second = 0] = text.split(/[./]/).map(Number);
   // With points, the day always comes first. With slashes, only a number above 12 shows which part is the day.
-  if (/^\d{1,2}\.\d{1,2}\.\d{4}$/.test(text) && second <= 12 && first <= 31) return `${year}-${two(second)}-${two(first)}`;
-  if (/^\d{1,2}\/\d{1,2}\/\d{4}$/.test(text)) {
-    if (first > 12 && first <= 31 && second <= 12) return `${year}-${two(second)}-${two(first)}`;
-    if (second > 12 && second <= 31 && first <= 12) return `${year}-${two(first)}-${two(second)}`;
-  }
+  if (/^\d{1,2}\.\d{1,2}\.\d{4}$/.test(text)) return dateOf(year, second, first) ?? text;
+  if (/^\d{1,2}\/\d{1,2}\/\d{4}$/.test(text) && (first > 12 || second > 12)) return dateOf(year, second, first) ?? dateOf(year, first, second) ?? text;
   return text;
+}
+
+/** The date in ISO form; undefined if the calendar has no such day. */
+function dateOf(year: string, month: number, day: number): string | undefined {
+  const isLeap = Number(year) % 4 === 0 && (Number(year) % 100 !== 0 || Number(year) % 400 === 0);
+  const days = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
+  return day >= 1 && day <= days ? `${year}-${two(month)}-${two(day)}` : undefined;
 }
 
 function two(value: number): string {

@@ -151,6 +151,53 @@ describe("invoices", () => {
     ]);
   });
 
+  test("a date that the calendar does not have stays as written", () => {
+    for (const date of ["31.02.2026", "13/00/2026", "31/04/2026", "00.05.2026", "February 30, 2026", "2026-02-31", "29.02.2100"])
+      expect(isoDate(date)).toBe(date);
+    expect(["29.02.2028", "29.02.2000", "31/03/2026"].map(isoDate)).toEqual(["2028-02-29", "2000-02-29", "2026-03-31"]);
+    expect(extract("Invoice INV-1\nDue date: 31.02.2026\nTotal: $5")[0]).toMatchObject({ due_date: "31.02.2026" });
+    expect(extract("Invoice INV-1\nInvoice date: 13/00/2026\nTotal: $5")[0]).toMatchObject({ invoice_date: "13/00/2026" });
+  });
+
+  test("a bracket before an amount makes it negative only if one follows", () => {
+    expect(amountsOf("(5.00) ($5.00) (5.00 USD) (5 items) (30 days").map(({ value }) => value)).toEqual([-5, -5, -5, 5, 30]);
+  });
+
+  test("a space separates thousands, except between a quantity and a price", () => {
+    const values = (text: string) => amountsOf(text).map(({ value }) => value);
+    for (const text of ["1 234,56", "1 234,56 €", "€ 1 234.56", "EUR 1 234.56", ": 1 234.56", "1 234.56 EUR"]) expect(values(text)).toEqual([1234.56]);
+    expect(values("12 345 678 USD")).toEqual([12_345_678]);
+    expect(values("3 150.00")).toEqual([3, 150]);
+    expect(values("3 $150.00")).toEqual([3, 150]);
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ["Subtotal (2 items)  $5.75\nTotal (2 items)  $5.75", { subtotal: 5.75, total: 5.75 }],
+    ["Total due (30 days): $5.75", { total: 5.75 }],
+    ["Total due (30 days): 120", { total: 120 }],
+    ["Balance due (net 30): $120.00", { total: 120, payment_terms: "net 30" }],
+    ["Total due by 15 October: $120.00", { total: 120 }],
+    ["Total due by 15 October: 120", { total: 120 }],
+    ["Total due within 30 days 120.00 EUR", { total: 120 }],
+    ["Total (USD 120.00)", { total: -120 }],
+    ["Total 1500 incl. VAT 239.50", { total: 1500, tax: 239.5 }],
+    ["Total : 1 234,56 €", { total: 1234.56, currency: "EUR" }],
+    ["Total: 12 500.00 USD", { total: 12_500 }],
+    ["Tax: $8.17\nTotal including tax: $49.00", { tax: 8.17, total: 49 }],
+    ["Tax: $8.17\nTotal incl. VAT: $49.00", { tax: 8.17, total: 49 }],
+    ["Total $49.00 including tax $8.17", { tax: 8.17, total: 49 }],
+    ["Total (incl. tax $8.17): $49.00", { tax: 8.17, total: 49 }],
+    ["Discount: $5.00\nTotal after discount: $40.00", { discount: 5, total: 40 }],
+    ["Tax 1: $3.00\nTax 2: $4.10\nTotal: $49.00", { tax: 7.1, total: 49 }],
+    ["Tax 1: 3\nTotal: $49.00", { tax: 3, total: 49 }],
+  ])("the amounts of %j", (lines, amounts) => {
+    expect(extract(`Invoice INV-1\n${lines}`)[0]).toMatchObject({ type: "invoice", invoice_number: "INV-1", ...amounts });
+  });
+
+  test("a total that includes the tax says nothing about the tax", () => {
+    expect(extract("Invoice INV-1\nTotal including 20% VAT: $49.00")[0]).not.toHaveProperty("tax");
+  });
+
   test("a text that only mentions an invoice is not read as one", () => {
     expect(extract("We sent the invoice and the total was $500.")).toEqual([{ type: "money", value: "$500" }]);
   });
