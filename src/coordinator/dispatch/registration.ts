@@ -1,4 +1,5 @@
 // Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease back.
+import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { matchWorker } from "./claim.ts";
@@ -42,9 +43,10 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     jobId: null,
     draining: event.draining ?? false,
     arrivesAt: event.acks ? null : registeredAt + TIMING.arrival,
-    resting: false,
+    // A new socket ends neither the rest of a worker nor its row of failures: it could fail a whole queue at once, socket by socket [JB4].
+    resting: older?.resting ?? (event.record.failed >= LIMITS.failuresInARow && ctx.now - event.record.failedAt < TIMING.retryTick),
     silent: false,
-    failuresInARow: older?.failuresInARow ?? 0,
+    failuresInARow: older?.failuresInARow ?? Math.min(event.record.failed, LIMITS.failuresInARow - 1),
   };
   state.departed.delete(worker.key);
   state.workers.set(worker.key, worker);

@@ -114,9 +114,9 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
 export function enterProbation(state: DispatchState, worker: Worker, usedAt: number, now: number): void {
   const isNew = !state.networks.has(worker.network);
   const network = networkNamed(state, worker.network, now);
-  // After a loss of memory the networks are rebuilt from what is stored of their keys.
+  // After a loss of memory the networks are rebuilt from what is stored of their keys. One that comes back was remembered, and gains nothing by that.
   if (isNew) network.lastUsedAt = worker.lastUsedAt;
-  else network.lastUsedAt = Math.max(network.lastUsedAt, usedAt);
+  else network.lastUsedAt = Math.max(network.lastUsedAt, network.keys.size === 0 ? worker.lastUsedAt : usedAt);
   const { failed, failedAt } = worker.record;
   network.failures = Math.max(network.failures, failed);
   if (failed > 0) network.backOffUntil = Math.max(network.backOffUntil, Math.min(failedAt, now) + backOffTime(failed));
@@ -126,7 +126,7 @@ export function enterProbation(state: DispatchState, worker: Worker, usedAt: num
 
 /** Notes in these pools that a worker on probation has come or changed, and its network with it. */
 export function moveOnProbation(state: DispatchState, worker: Worker, names: Iterable<PoolName>): void {
-  const network = state.networks.get(worker.network) ?? networkNamed(state, worker.network, worker.lastUsedAt);
+  const network = networkNamed(state, worker.network, worker.lastUsedAt);
   network.keys.add(worker.key);
   for (const name of names) {
     network.idle.change(name, true, (pool) => pool.moved.add(worker.key));
@@ -183,15 +183,13 @@ function turnsIn(state: DispatchState, pool: PoolName): Turns | undefined {
   return state.probation.get(pool);
 }
 
-/** Forgets a network without workers and failures. Networks with failures are remembered, up to a limit. */
+/**
+ * Remembers a network without workers, up to a limit: its failures, and when it got its last job. Otherwise a network with many old keys, of which one at a time is
+ * connected, would always be the one that waits for longest.
+ */
 function forgetIfGone(state: DispatchState, network: Network): void {
   const { name } = network;
   if (network.keys.size + network.atWork.size > 0) return;
-  if (network.failures === 0) {
-    state.networks.delete(name);
-    state.awayNetworks.delete(name);
-    return;
-  }
   state.awayNetworks.delete(name);
   state.awayNetworks.add(name);
   const [oldest] = state.awayNetworks;

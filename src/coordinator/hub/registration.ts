@@ -53,12 +53,13 @@ export class Registration {
     conn.registering = false;
     // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
+    const capabilities = capabilitiesOf(frame);
     const older = this.#sockets.get(this.#dispatcher.state.workers.get(key)?.connId ?? "");
     const registered: Registered = {
       key,
       id: crypto.randomUUID(),
       authenticated,
-      capabilities: capabilitiesOf(frame),
+      capabilities,
       tier,
       tierDue,
       acks: frame.features?.includes("ack") ?? false,
@@ -67,7 +68,7 @@ export class Registration {
       // Kept by key. Otherwise a worker that reconnects often would always be the least recently used.
       lastUsedAt: Math.max(this.#keys.find(key)?.lastUsedAt ?? 0, older?.attachment.worker?.lastUsedAt ?? 0),
       draining: false,
-      models: modelsOf(frame),
+      models: capabilities.includes("LLM_INFER") ? modelsOf(frame) : "",
       chats: frame.features?.includes("chat") ?? false,
     };
     this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
@@ -88,7 +89,8 @@ export class Registration {
 
   /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
-    const hasSigned = typeof this.#keys.find(key)?.authenticatedAt === "number";
+    // A key that has signed may have no place in the table.
+    const hasSigned = typeof this.#keys.find(key)?.authenticatedAt === "number" || this.#dispatcher.state.workers.get(key)?.authenticated === true;
     if (!authenticated && (hasSigned || this.#settings.workerAuth === "required")) {
       this.refuse(conn, "auth_required");
       return false;
@@ -117,7 +119,8 @@ export class Registration {
     const capabilities = capabilitiesOf(frame);
     const acks = frame.features?.includes("ack") ?? worker.acks;
     const chats = frame.features?.includes("chat") ?? worker.chats;
-    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models: modelsOf(frame), chats };
+    const models = capabilities.includes("LLM_INFER") ? modelsOf(frame) : "";
+    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models, chats };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
     const { context } = updated;

@@ -104,22 +104,26 @@ export class WorkerKeys {
       failed_at = ?10, authenticated_at = coalesce(?11, authenticated_at) WHERE key = ?1`;
     if (this.#sql.exec(update, ...values).rowsWritten > 0) return;
     this.#sql.exec(
-      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, has_completed, failed, failed_at, authenticated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO keys (key, last_seen, strikes, parks, parked_until, completed, users, has_completed, failed, failed_at, authenticated_at, last_used)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ...values,
+      this.#lastUsed.get(key) ?? 0,
     );
     this.#lastUsed.delete(key);
     const oldest = `SELECT key FROM keys WHERE ${this.#new} ORDER BY last_seen DESC LIMIT -1 OFFSET ?`;
     this.#sql.exec(`DELETE FROM keys WHERE key IN (${oldest})`, LIMITS.newKeys);
   }
 
-  /** Deletes the keys that were last seen too long ago, except those that are connected; a bounded number at a time [WS5, LM3]. */
+  /** Deletes the keys that were last seen too long ago, a bounded number at a time. Those that are connected count as seen now [WS5, LM3]. */
   purge(now: number, isConnected: (key: string) => boolean): void {
     const old = this.#sql
       .exec<{ key: string }>("SELECT key FROM keys WHERE last_seen <= ? ORDER BY last_seen LIMIT ?", now - TIMING.authenticatedKey, TUNING.purgedRows)
       .toArray();
     const fresh = this.#sql.exec<{ key: string }>(`SELECT key FROM keys WHERE ${this.#new} AND last_seen <= ?`, now - TIMING.newKey).toArray();
-    for (const { key } of [...old, ...fresh]) if (!isConnected(key)) this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
+    for (const { key } of [...old, ...fresh]) {
+      if (isConnected(key)) this.#sql.exec("UPDATE keys SET last_seen = ? WHERE key = ?", now, key);
+      else this.#sql.exec("DELETE FROM keys WHERE key = ?", key);
+    }
   }
 
   /** True if there is a place to note that this key has signed. If there is none, that is noted, for as long as the key would have been remembered. */

@@ -1,10 +1,11 @@
+import { TIMING } from "../../../src/protocol/times.ts";
 import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { ModelList } from "../../../src/protocol/models.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { refusal, rest } from "../rest/rest.ts";
 import { muteErrors } from "../support/errors.ts";
-import { TestHub } from "../support/worker-hub.ts";
+import { commitInput, TestHub } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
 /** Returns `GET /v1/models`, after the cached list has expired. */
@@ -47,6 +48,12 @@ describe("GET /v1/models", () => {
     await hub.worker({ capabilities: ["TASK"], models: ["idle"] });
     await hub.worker({ provider_type: "MOBILE", models: ["pocket"] });
     expect(await list(hub)).toEqual({ object: "list", data: [], workers_online: 1 });
+    // A hub that has just started expects workers to come back.
+    hub.skip(TIMING.modelsReturn);
+    for (const model of ["idle", "pocket"]) {
+      const answer = await hub.stub.commit(commitInput({ jobType: "LLM_INFER", model, payload: '{"job_type":"LLM_INFER","prompt":"p"}' }));
+      expect(answer).toMatchObject({ ok: false, reason: "no_such_model" });
+    }
   });
 
   test("[JB10] [WS3] a second register of the socket replaces the models", async () => {

@@ -131,6 +131,9 @@ describe("a refused register", () => {
     thief.send(thief.registration());
     expect(await thief.next("register_ack")).toMatchObject({ error: "auth_required" });
     await first.quiet();
+    // It counts as seen now, also if the hub dies before it leaves.
+    const [noted] = await hub.sql<{ last_seen: number }>("SELECT last_seen FROM keys");
+    expect(Date.now() - (noted?.last_seen ?? 0)).toBeLessThan(60_000);
   });
 
   test("[WS4] a bad register of a registered worker disconnects it, and its job has only the grace time", async () => {

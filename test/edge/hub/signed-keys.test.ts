@@ -47,6 +47,14 @@ describe("WORKER_AUTH=optional, and more keys sign than a hub remembers", () => 
     expect((await owner.assigned()).job_id).toBe(id);
   });
 
+  test("[WS7] a worker that has signed is not replaced by one that does not, also if its key has no place and it was silent", async () => {
+    const hub = new TestHub();
+    await othersSigned(hub, LIMITS.newKeys);
+    const { key } = await hub.worker({ signed: true });
+    hub.skip(TIMING.alive + 1);
+    await expect((await hub.connect(key)).register()).rejects.toThrow("auth_required");
+  });
+
   test("[WS5] a key that completes a job is remembered, although there was no place for it before and the hub dies before it leaves", async () => {
     const hub = new TestHub();
     await othersSigned(hub, LIMITS.newKeys);

@@ -39,6 +39,20 @@ describe("the keys that a hub remembers", () => {
     expect(await keys(hub)).toEqual([strikes.key.publicKey]);
   });
 
+  test("[JB3] the first row of a key keeps the time of its last job, which was known before", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker({ signed: true });
+    await hub.commit();
+    await worker.assigned();
+    worker.close();
+    await hub.online(0);
+    expect(await keys(hub)).toEqual([]);
+    await hub.pass(TIMING.grace + 1);
+    const rows = await hub.sql<{ last_used: number }>("SELECT last_used FROM keys");
+    expect(rows).toEqual([{ last_used: Date.now() - TIMING.grace - 1 }]);
+  });
+
   test("[LM3] [WS5] a key that never completed a job is forgotten 24 h after it was last seen, one that did after 30 days", async () => {
     const hub = new TestHub();
     hub.skip(0);

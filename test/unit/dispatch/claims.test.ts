@@ -114,6 +114,27 @@ describe("who gets what", () => {
     expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#1");
   });
 
+  test("[JB4] a new socket ends neither its rest nor its row of failures, also after its old one is gone", () => {
+    const desk = new Desk();
+    for (let n = 0; n < 20; n++) desk.submit(`j${n}`);
+    const fail = (conn: string, n: number) => desk.tell({ type: "failed", connId: conn, jobId: `j${n}`, attempt: 1, retryable: false });
+    desk.register("w");
+    for (let n = 0; n < 3; n++) fail("w#1", n);
+    desk.register("w");
+    for (let n = 3; n < LIMITS.failuresInARow; n++) fail("w#2", n);
+    desk.register("w");
+    expect([desk.ends.size, desk.where("j5")]).toEqual([LIMITS.failuresInARow, "pending"]);
+    desk.tell({ type: "disconnect", connId: "w#3" });
+    desk.register("w", { record: { completed: 3, failed: LIMITS.failuresInARow, failedAt: desk.now } });
+    expect(desk.where("j5")).toBe("pending");
+    expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#4");
+    // A worker that has failed before and comes back rests after its next failure.
+    desk.tell({ type: "disconnect", connId: "w#4" });
+    desk.register("again", { record: { completed: 3, failed: 9, failedAt: desk.now - 60_000 } });
+    desk.tell({ type: "failed", connId: "again#1", jobId: "j6", attempt: 1, retryable: false });
+    expect(desk.where("j7")).toBe("pending");
+  });
+
   test("[JB4] a worker that does a job well between its failures goes on", () => {
     const desk = new Desk();
     for (let n = 0; n < 12; n++) desk.submit(`j${n}`);

@@ -101,6 +101,38 @@ describe("the claim between proven keys and newcomers", () => {
     expect(desk.where(OTHER)).toBe("assigned b 1");
   });
 
+  test("[JB11] a network keeps its turn while none of its keys is connected: old keys, one after the other, do not come before others again and again", () => {
+    const desk = new Desk();
+    desk.register("honest", { ...NEWCOMER, network: "b", lastUsedAt: desk.now - 500 });
+    const got = ["j0", "j1", "j2", "j3"].map((id, n) => {
+      const key = `old${n}`;
+      desk.register(key, { ...NEWCOMER, network: "a", lastUsedAt: desk.now - 900 });
+      desk.submit(id);
+      const [, holder = ""] = desk.where(id).split(" ");
+      desk.now++;
+      complete(desk, holder, id);
+      desk.tell({ type: "disconnect", connId: `${key}#1` });
+      return holder;
+    });
+    expect(got).toEqual(["old0", "honest", "old2", "honest"]);
+  });
+
+  test("[JB11] a network that a proven worker falls back into is not one of those that are away", () => {
+    const desk = new Desk();
+    newcomer(desk, "x", "n");
+    desk.submit("j1");
+    fail(desk, "x", "j1", 1);
+    desk.tell({ type: "disconnect", connId: "x#1" });
+    expect([...desk.state.awayNetworks]).toEqual(["n"]);
+    desk.register("p", { network: "n" });
+    for (const id of ["j2", "j3"]) {
+      desk.submit(id);
+      fail(desk, "p", id, 1);
+    }
+    expect(desk.state.workers.get("p")?.proven).toBe(false);
+    expect([...desk.state.awayNetworks]).toEqual([]);
+  });
+
   test("[JB11] if the clock was set back since a newcomer's last job, its network waits no longer for its turn", () => {
     const desk = new Desk();
     desk.register("new", { ...NEWCOMER, network: "n", lastUsedAt: desk.now + 3_600_000 });
