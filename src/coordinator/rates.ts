@@ -207,7 +207,6 @@ export class FrameBudget {
 }
 
 const IPV4 = /^(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/;
-const MAPPED = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i;
 const LONGEST = 64;
 
 /**
@@ -219,8 +218,6 @@ export function networkOf(address: string): string {
   const v4 = IPV4.exec(text)?.[1];
   if (v4 !== undefined) return v4;
   const bare = (/^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text).replace(/%.*$/, "");
-  const mapped = MAPPED.exec(bare)?.[1];
-  if (mapped !== undefined) return mapped;
   return v6Network(bare) ?? text.slice(0, LONGEST);
 }
 
@@ -245,17 +242,28 @@ export function shareOwner(client: string, rateLimits: boolean): string | null {
   return !rateLimits || client === "" || client === UNKNOWN_CLIENT ? null : wideNetworkOf(client);
 }
 
-/** The first four of the eight groups, without leading zeros; null if it is not an IPv6 address. */
+/** The first four of the eight groups, without leading zeros; of a mapped IPv4 address that address (RFC 4291, 2.5.5.2); null if it is not an IPv6 address. */
 function v6Network(text: string): string | null {
   const halves = text.toLowerCase().split("::");
   if (halves.length > 2 || !text.includes(":")) return null;
   const [head = [], tail = []] = halves.map((half) => (half === "" ? [] : half.split(":")));
-  const groups = halves.length === 2 ? [...head, ...Array.from({ length: Math.max(0, 8 - head.length - tail.length) }, () => "0"), ...tail] : head;
+  const groups =
+    halves.length === 2
+      ? [...head, ...Array.from({ length: Math.max(0, (tail.at(-1)?.includes(".") === true ? 7 : 8) - head.length - tail.length) }, () => "0"), ...tail]
+      : head;
   const written = groups.every((group, at) => /^[0-9a-f]{1,4}$/.test(group) || (at === groups.length - 1 && IPV4.test(group)));
   // An IPv4 address in the last place stands for two groups.
   if (!written || (groups.length !== 8 && !groups.at(-1)?.includes("."))) return null;
+  if (/^(0+,){5}ffff,/.test(String(groups))) return dotted(groups.slice(6));
   return `${groups
     .slice(0, 4)
     .map((group) => group.replace(/^0+(?=.)/, ""))
     .join(":")}::/64`;
+}
+
+/** The last groups of a mapped address as an IPv4 address: one that is written so already, or two groups of hex digits. */
+function dotted([high = "", low]: readonly string[]): string {
+  if (low === undefined) return high;
+  const bytes = [high, low].map((group) => Number.parseInt(group, 16));
+  return bytes.flatMap((pair) => [pair >> 8, pair & 0xff]).join(".");
 }

@@ -27,7 +27,7 @@ export const CHAT_MEMBERS = {
       `must be a text, or a list of at most ${LIMITS.stops} texts, of 1 to ${LIMITS.stopChars} characters each`,
     )
     .nullish(),
-  seed: z.int("must be a whole number").nullish(),
+  seed: z.int(`must be a whole number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`).nullish(),
   presence_penalty: between(-2, 2).nullish(),
   frequency_penalty: between(-2, 2).nullish(),
   response_format: z.looseObject({ type: z.enum(["text", "json_object", "json_schema"]) }).nullish(),

@@ -11,7 +11,9 @@ import { clientOf, dropBody, isAtCloudflare } from "./request.ts";
 
 /** The `*` is for the headers that OpenAI's client adds in a browser. It does not cover `authorization`. */
 const ALLOW_HEADERS = "authorization, content-type, x-payment, payment-signature, idempotency-key, prefer, x-user-token, x-cancel-token, last-event-id, *";
-const EXPOSE_HEADERS = "payment-required, payment-response, x-payment-response, preference-applied, x-cancel-token, x-job-id, retry-after, x-request-id";
+/** With `x-should-retry`, because OpenAI's client in a browser would otherwise buy the same job again [API9]. */
+const EXPOSE_HEADERS =
+  "payment-required, payment-response, x-payment-response, preference-applied, x-cancel-token, x-job-id, x-should-retry, retry-after, x-request-id";
 const ALLOW_METHODS = "GET, HEAD, POST, DELETE, OPTIONS";
 const PREFLIGHT_SECONDS = "86400";
 

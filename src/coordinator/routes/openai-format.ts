@@ -44,11 +44,13 @@ export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest,
   return { ok: true, value: { payload, user: user ?? null, model: model ?? "auto", stream: stream === true, includeUsage } };
 }
 
-/** What is wrong with the commit that a request became, in the names that the request has. */
-export function inWordsOfOpenAi(error: string): string {
+/** What is wrong with the commit that the request `body` became, in the names that the request has. */
+export function inWordsOfOpenAi(error: string, body: unknown): string {
+  const limit = isJsonObject(body) && body.max_completion_tokens != null ? "max_completion_tokens" : "max_tokens";
   return error
     .replace(`. ${REQUIRED_FIELDS}`, "")
     .replaceAll(/(?<=^|; )payload\./g, "")
+    .replace(/(?<=^|; )max_tokens/, limit)
     .replace(/(?<=^|; )user_id/, "user");
 }
 
@@ -71,8 +73,8 @@ function messageOf({ role, content }: ChatCompletionRequest["messages"][number])
   return { role: role === "developer" ? "system" : role, content: text };
 }
 
-/** A job that has ended, as the answer needs it. `job` is the Job as REST shows it. */
-export type Ended = { job: Record<string, unknown>; attempt: number };
+/** A job that has ended, as the answer needs it. `job` is the Job as REST shows it; `attempt` is left out if no event told it. */
+export type Ended = { job: Record<string, unknown>; attempt?: number };
 
 /** The facts of an answer that are known before its job ends. `created` is in seconds since the epoch. */
 export type Head = { api: OpenAiApi; jobId: string; model: string; created: number };
@@ -100,9 +102,10 @@ export function openAiError<Status extends number>(status: Status, code: string,
   return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
 }
 
-/** The error of a job that failed; null if it was completed. */
-export function failureOf({ job }: Ended): OpenAiError<400 | 503 | 504> | null {
-  if (job.status === "completed") return null;
+/** The error of a job that failed, or whose result the retention has deleted [LM3]; null if there is a result. */
+export function failureOf({ job }: Ended): OpenAiError<400 | 404 | 503 | 504> | null {
+  if (job.status === "completed")
+    return job.result === null ? openAiError(404, "result_deleted", "the result is no longer stored; its receipt is at /v1/jobs/" + String(job.id)) : null;
   const { error, message } = isJsonObject(job.result) ? job.result : {};
   const code = typeof error === "string" ? error : "worker_error";
   return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${typeof message === "string" ? ` (the worker said: ${message})` : ""}`);
@@ -162,5 +165,5 @@ function usageOf({ job }: Ended): Record<string, number> {
 
 /** What proves who did the work, as `compute-router verify` reads it. */
 function receiptOf({ jobId }: Head, { job, attempt }: Ended): Record<string, unknown> {
-  return { job_id: jobId, receipt: job.receipt ?? null, attempt };
+  return { job_id: jobId, receipt: job.receipt ?? null, ...(attempt !== undefined && { attempt }) };
 }

@@ -80,7 +80,7 @@ export const complete =
     if (!read.ok) return refuseWith(c, 400, read.reason);
     const { payload, user, model, stream, includeUsage } = read.value;
     const parsed = parseCommit({ job_type: "LLM_INFER", user_id: user ?? userOf(c), payload });
-    if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, inWordsOfOpenAi(parsed.error));
+    if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, inWordsOfOpenAi(parsed.error, body.value.json));
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
     const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
@@ -250,7 +250,7 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
   for (let asked = Date.now(), readAt = asked; !signal.aborted; asked = Date.now()) {
     const job = await jobAfterWait(c, jobId);
     if (job !== null) {
-      if (isTerminal(String(job.status))) return yield { kind: "end", ended: { job, attempt } };
+      if (isTerminal(String(job.status))) return yield { kind: "end", ended: { job, ...(attempt > 0 && { attempt }) } };
       readAt = Date.now();
     } else if (asked - readAt >= TUNING.jobUnread) return;
     yield { kind: "comment" };

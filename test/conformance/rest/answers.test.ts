@@ -22,6 +22,7 @@ const ALLOWED = [
   "last-event-id",
 ];
 const EXPOSED = [
+  "x-should-retry",
   "payment-required",
   "payment-response",
   "x-payment-response",

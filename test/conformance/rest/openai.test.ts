@@ -169,6 +169,7 @@ describe("[API9] errors have OpenAI's form", () => {
     ["logprobs", { ...CHAT, logprobs: true }, /^logprobs must be absent/],
     ["a wrong temperature", { ...CHAT, temperature: 9 }, /^temperature must be a number from 0 to 2, got 9$/],
     ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /^max_tokens must be a whole number from 1 to 32768, got 1000000$/],
+    ["too many of the newer name", { ...CHAT, max_completion_tokens: 1e6 }, /^max_completion_tokens must be a whole number from 1 to 32768, got 1000000$/],
     ["a wrong model", { ...CHAT, model: "<b>" }, /^model must be 1 to 200/],
     ["a wrong user", { ...CHAT, user: "" }, /^user must have 1 to 128 characters$/],
   ])("%s: 400", async (_title, body, message) => {

@@ -6,6 +6,7 @@ import { Health } from "../../../src/protocol/rest.ts";
 import { ORIGIN, TASK, failingDb, failingHub, post, read, refusal, rest } from "./rest.ts";
 
 const EXPOSED = [
+  "x-should-retry",
   "payment-required",
   "payment-response",
   "x-payment-response",

@@ -264,6 +264,8 @@ describe("while the hub has no place for one more stream or wait", () => {
     expect(fourth - first).toBeGreaterThan(560);
     await worker.complete({ output: "an answer" });
     expect(await text).toContain("an answer");
+    // Nobody could tell it.
+    expect(await text).not.toContain("attempt");
     await worker.close();
   });
 
