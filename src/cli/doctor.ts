@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { accessSync, constants } from "node:fs";
 import * as z from "zod";
+import { LIMITS } from "../protocol/limits.ts";
 import { parseJson } from "../protocol/json.ts";
 import { Health } from "../protocol/rest.ts";
 import { untrusted } from "../protocol/text.ts";
@@ -246,7 +247,7 @@ async function dryRun(key: KeyPair, runtime: Pick<Runtime, "generate"> | null, s
   const tasks = new ThreadedTasks(taskThread);
   const execute = createExecutor({ task: tasks.run, ...(runtime !== null && { llm: () => runtime }) });
   const jobId = randomUUID();
-  const payload = runtime === null ? { task_type: "classify", input: "What a wonderful day" } : { prompt: "Say hello.", max_tokens: 32 };
+  const payload = runtime === null ? { task_type: "classify", input: "What a wonderful day" } : { prompt: "Say hello.", max_tokens: LIMITS.defaultMaxTokens };
   try {
     tasks.warmUp();
     const before = performance.now();

@@ -2,7 +2,7 @@
 // cost.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { mayBeAccepted } from "../sdk/commit.ts";
+import { keptNothing, mayBeAccepted } from "../sdk/commit.ts";
 import {
   BadRequestError,
   type ClientOptions,
@@ -86,7 +86,7 @@ function knownError(error: unknown): ComputeRouterError | null {
 /** True if the coordinator refused the commit, which it never charges [PY5]. If the answer to an earlier try was lost, that try may have been accepted. */
 export function isRefusal(error: unknown): boolean {
   const kinds = [BadRequestError, ConflictError, NotFoundError, NoTrustedWorkerError, PaymentRequiredError, RateLimitedError];
-  return !mayBeAccepted(error) && kinds.some((kind) => error instanceof kind);
+  return !mayBeAccepted(error) && (keptNothing(error) || kinds.some((kind) => error instanceof kind));
 }
 
 /** What to do after a commit that may have been accepted, as the end of a message; empty after any other. */

@@ -3,7 +3,7 @@ import { isJsonObject } from "../protocol/json.ts";
 import type { Quote } from "../protocol/rest.ts";
 import { cancelSoon } from "./accepted-jobs.ts";
 import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
-import { ComputeRouterError, RouterConnectionError } from "./errors.ts";
+import { ComputeRouterError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
 import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
 import { type Limit, retrying, untilAborted, untilDone } from "./retry.ts";
@@ -16,7 +16,12 @@ const MAX_PAYMENTS = 2;
  * The reasons of a 503 that prove that the router kept nothing of the commit [PY5]. `overloaded` is not one of them, because the router may have lost the
  * answer of its hub. Any other 5xx may come from a proxy in front of the router.
  */
-const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilitator_unavailable"];
+const KEPT_NOTHING: readonly unknown[] = ["queue_full", "storage_full", "facilitator_unavailable", "too_many_held_payments"];
+
+/** True if this error of a commit says by its reason that the router kept nothing of it. */
+export function keptNothing(error: unknown): boolean {
+  return error instanceof UnavailableError && KEPT_NOTHING.includes(error.reason);
+}
 
 /** An accepted commit. */
 export type Committed = { jobId: string; cancelToken: string | null; price: string; settlement: Settlement };
@@ -86,7 +91,9 @@ export class Commit {
     let payment = new Headers();
     for (let number = 1; ; number++) {
       const request = this.#requestWith(payment);
-      const answer = await retrying({ ...this.#settings.retry, waitsOut429: true }, limit, () => this.#try(request, limit));
+      // In a map a commit that has paid is repeated here too: a new commit of the same job would pay again.
+      const leaves429 = this.#settings.retry.leaves429 === true && number === 1;
+      const answer = await retrying({ ...this.#settings.retry, leaves429, waitsOut429: true }, limit, () => this.#try(request, limit));
       if (answer.status !== 402) {
         const { job_id: jobId } = expectShape(answer, request, isCommitResponse);
         return { jobId, cancelToken: cancelTokenIn(answer), price: this.#price, settlement: settlementIn(answer.headers) };

@@ -130,7 +130,7 @@ export function decodePaymentHeader(header: string): unknown {
 const TOKEN_DECIMALS = 6;
 
 /** Parses `$0.010`, `0.01` or a number of US dollars to millionths of a dollar; null for anything else. */
-function parsePrice(price: unknown): bigint | null {
+export function parsePrice(price: unknown): bigint | null {
   const text = typeof price === "number" ? price.toFixed(TOKEN_DECIMALS) : price;
   if (typeof text !== "string") return null;
   const match = /^\$?(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);

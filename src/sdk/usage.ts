@@ -2,7 +2,7 @@
 import type { Job } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/json.ts";
 import type { Credit } from "../protocol/rest.ts";
-import { inDollars, readMaxAmount } from "./payment.ts";
+import { inDollars, parsePrice } from "./payment.ts";
 
 /**
  * What the jobs of a client have used and cost since the client was made: those whose end it has seen, each once. Those of a fallback do not count.
@@ -51,7 +51,7 @@ export class UsageSum {
     const price = this.#paid.get(jobId);
     if (charged !== null && this.#paid.delete(jobId)) remember(this.#clear, jobId);
     // The money of a failed job that came into the balance is not spent.
-    if (price !== undefined && charged === true && !(status === "failed" && credit !== null)) this.#spent += readMaxAmount(price);
+    if (price !== undefined && charged === true && !(status === "failed" && credit !== null)) this.#spent += parsePrice(price) ?? 0n;
     if (this.#counted.has(jobId)) return;
     remember(this.#counted, jobId);
     this.#jobs[status === "failed" ? "failed" : "completed"]++;

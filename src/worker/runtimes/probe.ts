@@ -223,7 +223,8 @@ function baseUrlOfOllamaHost(text: string): string | undefined {
   const url = parse(text);
   if (url === undefined) return undefined;
   if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = "127.0.0.1";
-  const portSaid = url.port !== "" || /^https?:\/\//i.test(text.trim());
+  // A URL has no port if it is that of its scheme.
+  const portSaid = /:\d+\/*$/.test(text.trim()) || url.port !== "" || /^https?:\/\//i.test(text.trim());
   if (!portSaid) url.port = "11434";
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}/v1`;
 }

@@ -55,6 +55,7 @@ function sendFailure(state: SessionState, { jobId, attempt, error, message, retr
 function withoutPlaces(message: string): string {
   return message
     .replaceAll(/\b(?:https?|wss?|file):\/\/[^\s"')]+/gi, "its address")
+    .replaceAll(/(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?(?![\w.]*\w)/gi, "its address")
     .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]+|~?\/|\\\\+)(?:[^\s"'()\\/]+[\\/]+|[^"'()\\/:\r\n]+\\+)+([^\s"'()\\/]*)/g, "$1");
 }
 

@@ -73,6 +73,9 @@ describe("the spending limit of mcp", () => {
     ["a commit for a model of nobody", new NotFoundError("no"), 0n],
     ["a commit that came too often", new RateLimitedError("no", null, {}), 0n],
     ["a 5xx, which says nothing about the money", new UnavailableError("no", null, {}), 10_000n],
+    ["a hub that may have the job", new UnavailableError("no", null, { reason: "overloaded" }), 10_000n],
+    ["a facilitator that is down", new UnavailableError("no", null, { reason: "facilitator_unavailable" }), 0n],
+    ["too many held payments", new UnavailableError("no", null, { reason: "too_many_held_payments" }), 0n],
     ["a call that was cancelled", new DOMException("stop", "AbortError"), 10_000n],
   ])("after %s it has counted the payment accordingly", async (_, error, counted) => {
     const budget = new Budget(20_000n);

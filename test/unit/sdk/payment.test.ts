@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { keptNothing, mayBeAccepted } from "../../../src/sdk/commit.ts";
 import { inDollars } from "../../../src/sdk/payment.ts";
 import {
   type CommitOptions,
@@ -113,6 +114,26 @@ describe("payment", () => {
     );
     const { hook, asked } = payer();
     expect(await router.client({ payment: hook }).run(CLASSIFY)).toMatchObject({ verified: true });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("[PY5] a 503 too_many_held_payments kept nothing: it is a refusal, and no lost answer", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail(
+      "POST /v1/jobs/commit",
+      (response, _request, proceed) => proceed(response),
+      reply(503, { error: "too_many_held_payments" }, { "retry-after": "0" }),
+    );
+    const { hook } = payer();
+    const error = await rejection(router.client({ payment: hook, maxRetries: 0 }).run(CLASSIFY));
+    expect([error, mayBeAccepted(error), keptNothing(error)]).toEqual([expect.objectContaining({ reason: "too_many_held_payments" }), false, true]);
+  });
+
+  it("[LM2] a map repeats a paid commit that comes too often with the same payment", async () => {
+    const router = await RouterServer.start({ gated: true });
+    router.fail("POST /v1/jobs/commit", (response, _request, proceed) => proceed(response), reply(429, { error: "rate_limited" }, { "retry-after": "0" }));
+    const { hook, asked } = payer();
+    expect(await router.client({ payment: hook }).map([CLASSIFY])).toHaveLength(1);
     expect(asked).toHaveLength(1);
   });
 

@@ -388,6 +388,9 @@ describe("delivering", () => {
     ["cannot open \\\\anna-nas\\Anna Meier\\phi-4.gguf and/or C:/Users/Anna/phi-3.gguf", "cannot open phi-4.gguf and/or phi-3.gguf"],
     ["there is no chat completion at /v1/chat/completions (HTTP 404)", "there is no chat completion at completions (HTTP 404)"],
     ["3 of 4 and/or 12 tokens/s fit", "3 of 4 and/or 12 tokens/s fit"],
+    ["dial tcp 192.168.1.20:38763: connect: connection refused", "dial tcp its address: connect: connection refused"],
+    ["dial tcp [fd00::12]:80: no route to host 10.1.2.3.", "dial tcp its address: no route to host its address."],
+    ["llama.cpp 1.2.3 took 10.5 s at 12:30:15", "llama.cpp 1.2.3 took 10.5 s at 12:30:15"],
   ])("[JB5] a message for the seeker contains no address and no path: %s", (message, said) => {
     const bench = online();
     bench.assign();
