@@ -21,6 +21,9 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   // If the clock was set back since, the worker must not wait longer, also for its next job.
   const registeredAt = Math.min(event.registeredAt ?? ctx.now, ctx.now);
   const usedAt = Math.min(event.lastUsedAt, ctx.now);
+  const { failed, failedAt } = event.record;
+  // A socket that is restored after a loss of memory is no new one.
+  const failedJustNow = event.registeredAt === undefined && ctx.now - failedAt < TIMING.retryTick ? failed : 0;
   const { capabilities, tier, network, chats = false } = event;
   const offer = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
   const worker: Worker = {
@@ -44,9 +47,9 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     draining: event.draining ?? false,
     arrivesAt: event.acks ? null : registeredAt + TIMING.arrival,
     // A new socket ends neither the rest of a worker nor its row of failures: it could fail a whole queue at once, socket by socket [JB4].
-    resting: older?.resting ?? (event.record.failed >= LIMITS.failuresInARow && ctx.now - event.record.failedAt < TIMING.retryTick),
+    resting: older?.resting ?? failedJustNow >= LIMITS.failuresInARow,
     silent: false,
-    failuresInARow: older?.failuresInARow ?? Math.min(event.record.failed, LIMITS.failuresInARow - 1),
+    failuresInARow: older?.failuresInARow ?? Math.min(failedJustNow, LIMITS.failuresInARow - 1),
   };
   state.departed.delete(worker.key);
   state.workers.set(worker.key, worker);

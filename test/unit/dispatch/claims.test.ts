@@ -128,11 +128,15 @@ describe("who gets what", () => {
     desk.register("w", { record: { completed: 3, failed: LIMITS.failuresInARow, failedAt: desk.now } });
     expect(desk.where("j5")).toBe("pending");
     expect(words(desk.pass(2_000))).toContain("assign j5 1 to w#4");
-    // A worker that has failed before and comes back rests after its next failure.
     desk.tell({ type: "disconnect", connId: "w#4" });
-    desk.register("again", { record: { completed: 3, failed: 9, failedAt: desk.now - 60_000 } });
-    desk.tell({ type: "failed", connId: "again#1", jobId: "j6", attempt: 1, retryable: false });
-    expect(desk.where("j7")).toBe("pending");
+    // Failures of a moment ago are in a row with the next one; older ones are not.
+    desk.register("old", { record: { completed: 3, failed: 9, failedAt: desk.now - 60_000 } });
+    desk.tell({ type: "failed", connId: "old#1", jobId: "j6", attempt: 1, retryable: false });
+    expect(desk.where("j7")).toBe("assigned old 1");
+    desk.tell({ type: "disconnect", connId: "old#1" });
+    desk.register("recent", { record: { completed: 3, failed: 4, failedAt: desk.now - 1_000 } });
+    desk.tell({ type: "failed", connId: "recent#1", jobId: "j8", attempt: 1, retryable: false });
+    expect(desk.where("j9")).toBe("pending");
   });
 
   test("[JB4] a worker that does a job well between its failures goes on", () => {
