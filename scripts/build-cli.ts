@@ -38,7 +38,8 @@ export function buildCli(): string {
   for (const { path, contents } of [...outputFiles.filter((file) => !isEntry(file)), ...outputFiles.filter(isEntry)]) {
     // In one step, because two builds may run at the same time.
     const aside = `${path}.${process.pid}.tmp`;
-    writeFileSync(aside, contents);
+    // npx makes the entry executable only when it meets this folder for the first time, so it must stay that after every build.
+    writeFileSync(aside, contents, { mode: isEntry({ path }) ? 0o755 : 0o644 });
     // A source that is edited during the build is newer than it.
     utimesSync(aside, began, began);
     renameSync(aside, path);
