@@ -1,5 +1,5 @@
-// Waits that end in time. Each clears its timer as soon as the wait is over: a timer that runs on, as that of AbortSignal.timeout, keeps an idle hub awake, and
-// a Durable Object dies at 10,000 timers.
+// Waits that end in time, and the age of what was learnt. Each wait clears its timer as soon as it is over: a timer that runs on, as that of
+// AbortSignal.timeout, keeps an idle hub awake, and a Durable Object dies at 10,000 timers.
 
 /** What `within` gives when the time is up. */
 export const LATE = Symbol("late");

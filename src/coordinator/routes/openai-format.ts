@@ -105,7 +105,7 @@ export function openAiError<Status extends number>(status: Status, code: string,
 /** The error of a job that failed, or whose result the retention has deleted [LM3]; null if there is a result. */
 export function failureOf({ job }: Ended): OpenAiError<400 | 404 | 503 | 504> | null {
   if (job.status === "completed")
-    return job.result === null ? openAiError(404, "result_deleted", "the result is no longer stored; its receipt is at /v1/jobs/" + String(job.id)) : null;
+    return job.result === null ? openAiError(404, "result_deleted", `the result is no longer stored; its receipt is at /v1/jobs/${String(job.id)}`) : null;
   const { error, message } = isJsonObject(job.result) ? job.result : {};
   const code = typeof error === "string" ? error : "worker_error";
   return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${typeof message === "string" ? ` (the worker said: ${message})` : ""}`);
