@@ -221,5 +221,7 @@ export async function startDemoWorker({ coordinator, folder, llm, onStart, onLin
     throw new StartFailure(`the worker of ${coordinator.instance} was not ready after ${READY_TIMEOUT_MS / 1000} s\n${said()}`);
   });
   for (const loser of [gone, late]) loser.catch(() => {});
-  return Promise.race([isReady, gone, late]);
+  const worker = await Promise.race([isReady, gone, late]);
+  void child.exited.then((exit) => onLine(`its worker has ended (${exit}): jobs wait for another worker, or start again`));
+  return worker;
 }

@@ -106,9 +106,9 @@ export function stopSignal(): Promise<NodeJS.Signals> {
 const PATIENCE_MS = 4_000;
 const POLL_MS = 100;
 
-/** Tries for 4 s until there is a result. After Ctrl-C, npm returns to the prompt before the old session has released its port and its state. */
-export async function patiently<T>(attempt: () => T | null | Promise<T | null>): Promise<T | null> {
-  const deadline = Date.now() + PATIENCE_MS;
+/** Tries until there is a result, by default for 4 s. After Ctrl-C, npm returns to the prompt before the old session has released its port and its state. */
+export async function patiently<T>(attempt: () => T | null | Promise<T | null>, patienceMs: number = PATIENCE_MS): Promise<T | null> {
+  const deadline = Date.now() + patienceMs;
   for (;;) {
     const result = await attempt();
     if (result !== null || Date.now() > deadline) return result;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -12,6 +13,7 @@ import { parseJson } from "../src/protocol/json.ts";
 import { makeFolder } from "../src/worker/node/atomic-files.ts";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { type Child, patiently, startChild } from "./child.ts";
+import { LEAVING_MS, temporaryFolderOf } from "./state-folder.ts";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
@@ -102,8 +104,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   options.onStarting?.();
 
   const coordinator = new Supervised(options, urlOf(host, port), stateDir, () => lock.release());
-  // What listens on all addresses is asked on the one that no network has.
-  const problem = await untilWell(urlOf(LOOPBACK[host] ?? host, port), coordinator);
+  const problem = await untilWell(urlOf(askedAddress(host), port), coordinator);
   if (problem !== null) {
     await coordinator.stop();
     throw new StartFailure(`${instance} did not start: ${problem}`);
@@ -111,7 +112,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   return coordinator;
 }
 
-const LOOPBACK: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+/** Where this machine asks what listens on `host`: what listens on all addresses is asked on one that no network has. A machine without IPv6 has no `::1`. */
+function askedAddress(host: string): string {
+  if (host !== "0.0.0.0" && host !== "::") return host;
+  const addresses = Object.values(networkInterfaces()).flatMap((those = []) => those.map(({ address }) => address));
+  return host === "::" && addresses.includes("::1") ? "::1" : "127.0.0.1";
+}
 
 /** The URL of a coordinator, without a final slash. */
 export function urlOf(host: string, port: number): string {
@@ -232,10 +238,10 @@ async function takeFolder(stateDir: string, instance: Instance): Promise<{ relea
   if (other !== undefined && !hasHub(instance)) throw new StartFailure(`${stateDir} is the state of ${other}: choose another state folder (--state DIR)`);
   try {
     makeFolder(stateDir);
-    const lock = await patiently(() => lockState(stateDir));
+    const lock = await patiently(() => lockState(stateDir), LEAVING_MS);
     if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     // A killed session leaves this folder.
-    rmSync(join(stateDir, "tmp"), { recursive: true, force: true });
+    rmSync(temporaryFolderOf(stateDir), { recursive: true, force: true });
     return lock;
   } catch (error) {
     if (error instanceof StartFailure) throw error;
@@ -260,7 +266,7 @@ export function startWrangler(args: readonly string[], stateDir: string, onLine?
 
 /** What makes a wrangler quiet, offline and so quick. Makes its folder for temporary files in `stateDir`. */
 export function wranglerEnvironment(stateDir: string): NodeJS.ProcessEnv {
-  const temporary = join(stateDir, "tmp");
+  const temporary = temporaryFolderOf(stateDir);
   makeFolder(temporary);
   return {
     // Its build command runs `node`, which must not be older than this Node.

@@ -71,7 +71,8 @@ export class Clients {
         .split(",")
         .at(-1)
         ?.trim() ?? "";
-    return isIP(address) === 0 ? null : this.#of(address, now);
+    const network = networkOf(address);
+    return isIP(network) === 4 || network.endsWith("::/64") ? this.#of(address, now) : null;
   }
 
   /** Counts one more connection of a client. False if it has too many, or opened too many lately: then it is not counted. */

@@ -5,7 +5,7 @@
 export const LONGEST_HEAD = 32 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r?\n/i;
 /** Every member that may tell of a body, and the only forms of it whose end is certain. */
-const BODY = /\n(?:content-length|transfer-encoding)/gi;
+const BODY = /\n(?:content-length|transfer-encoding)[ \t]*:/gi;
 const LENGTH = /\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n/i;
 const CHUNKED = /\ntransfer-encoding:[ \t]*chunked[ \t]*\r?\n/i;
 /** A chunk begins so: without extensions, which nobody sends. */

@@ -94,6 +94,8 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   server.maxConnections = options.most;
   server.listen({ host: options.host, port: options.port });
   await once(server, "listening");
+  // One connection that the system could not give ends nothing.
+  server.on("error", (error) => console.error(`a connection was not accepted: ${error.message}`));
   return server;
 }
 
@@ -192,7 +194,7 @@ class Passage {
     this.#isRefused = true;
     const isFirst = this.#workerd.bytesWritten === 0;
     this.#workerd.destroy();
-    if (isFirst) this.#client.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    if (isFirst) this.#hangUp("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     else this.#client.destroy();
   }
 
@@ -321,8 +323,8 @@ class Passage {
     this.#hangUp();
   }
 
-  /** Ends the client's connection. What it still sends is read and thrown away, because a reset could overtake the close frame. */
-  #hangUp(last: Uint8Array = NOTHING): void {
+  /** Ends the client's connection. What it still sends is read and thrown away, because a reset could overtake the last bytes. */
+  #hangUp(last: Uint8Array | string = NOTHING): void {
     this.#client.end(last);
     this.#client.resume();
     setTimeout(() => this.#client.destroy(), CLOSING_MS).unref();

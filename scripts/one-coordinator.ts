@@ -45,7 +45,9 @@ function parse(args: string[], mode: Mode): Parsed {
   const port = values.port === undefined ? DEFAULT_PORT[instance] : Number(values.port);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return { ok: false, problem: `--port must be 1 to 65535, not ${values.port}` };
   const host = typeof values.host === "string" ? values.host : undefined;
-  if (host !== undefined && isIP(host) === 0) return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
+  // A URL has no zone.
+  if (host !== undefined && (isIP(host) === 0 || host.includes("%")))
+    return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
   const settings: Record<string, string> = mode === "serve" ? environmentSettings() : {};
   for (const text of values.var ?? []) {
     const [, name, value] = /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(text) ?? [];

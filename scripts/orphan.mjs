@@ -5,13 +5,15 @@ import { isMainThread } from "node:worker_threads";
 
 const LOOK_MS = 250;
 
-/** The shell that npm started, and npm itself if /proc states it. */
+/** The shell that npm started, and npm itself if /proc states it. A shell that replaces itself by its last command, as bash does, leaves npm as the parent. */
 function ancestors() {
+  const { ppid } = process;
   try {
-    const stat = readFileSync(`/proc/${process.ppid}/stat`, "utf8");
-    return `${process.ppid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]}`;
+    if (!readFileSync(`/proc/${ppid}/cmdline`, "utf8").includes(process.env.npm_lifecycle_script)) return String(ppid);
+    const stat = readFileSync(`/proc/${ppid}/stat`, "utf8");
+    return `${ppid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]}`;
   } catch {
-    return String(process.ppid);
+    return String(ppid);
   }
 }
 

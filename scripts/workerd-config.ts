@@ -8,10 +8,10 @@ import { parse } from "smol-toml";
 import * as z from "zod";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
+import { temporaryFolderOf } from "./state-folder.ts";
 
 /** What is used of a wrangler file. */
 const WranglerFile = z.object({
-  name: z.string(),
   main: z.string(),
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
@@ -103,7 +103,9 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
   const { instance, host, port, stateDir, bundle } = options;
   const file = wranglerFile(instance);
   const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
-  const pages = `${file.name}-pages`;
+  // Not the name in the wrangler file: an operator may change that, and the hub would have another folder, an empty one.
+  const name = `compute-router-${instance}`;
+  const pages = `${name}-pages`;
   return convertV4MiniflareOptions({
     // Miniflare's own entry point has endpoints for tests. It gets a random port of the loopback interface, and nothing uses it.
     host: "127.0.0.1",
@@ -112,7 +114,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
     logRequests: false,
     telemetry: { enabled: false },
     resourcePersistencePath: join(stateDir, "v3"),
-    resourceTmpPath: join(stateDir, "tmp"),
+    resourceTmpPath: temporaryFolderOf(stateDir),
     log: new Lines(say),
     handleStructuredLogs: ({ level, message }) => {
       if (LOGGED.has(level) && !message.includes(COMPILES_ITSELF)) say(message);
@@ -120,7 +122,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
     workers: [
       {
         ...platform,
-        name: file.name,
+        name,
         modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main, options) : readFileSync(bundle, "utf8") }],
         bindings: { ...localHost(host, port), ...variables(options) },
         durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),

@@ -12,6 +12,7 @@ import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
+import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { configuration, type Listen, V8_HEAP, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
@@ -55,8 +56,10 @@ async function main(): Promise<void> {
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
   const listen = limits !== null ? { host: "127.0.0.1", port: await freePort() } : { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
+  holdFolder(asked.stateDir);
+  await endOrphan(asked.stateDir);
   const config = await current(options, listen);
-  const runtime = new Runtime();
+  const runtime = new Runtime((pid) => noteRuntime(asked.stateDir, pid));
   const miniflare = new Miniflare(config);
   let stopping = false;
   let front: Server | null = null;
@@ -65,14 +68,19 @@ async function main(): Promise<void> {
     setImmediate(() => {
       if (!stopping) miniflare.ready.catch(giveUp);
     });
-  // Miniflare has a handler that kills workerd at once.
-  process.removeAllListeners("SIGTERM").once("SIGTERM", () => {
+  const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
+  // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
+  const stop = (): void => {
+    if (stopping) return;
     stopping = true;
     front?.close();
-    const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
     if (options.serves) runtime.drain(end);
     else end();
-  });
+  };
+  // Miniflare has handlers that kill workerd at once.
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.removeAllListeners(signal).on(signal, stop);
+  // The parent has ended meanwhile: nobody waits for those requests.
+  process.stdin.once("end", () => stopping && end());
   await miniflare.ready;
   if (limits !== null) front = await listenInFront({ host, port, to: listen.port, most, peerHeader, ...limits });
   const cron = async (): Promise<void> => {
@@ -91,8 +99,9 @@ function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOpti
 
 /** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
 function openFiles(): number {
-  const { userLimits } = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.unknown() }) }) }).parse(process.report.getReport());
-  const { soft } = userLimits.open_files;
+  // Windows has no such limits.
+  const { userLimits } = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.unknown() }) }).optional() }).parse(process.report.getReport());
+  const soft = userLimits?.open_files.soft;
   return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
 }
 
@@ -102,11 +111,14 @@ class Runtime {
   onExit: () => void = () => {};
   #last: ChildProcess | undefined;
 
-  constructor() {
+  /** `onStart` gets the process id of each. */
+  constructor(onStart: (pid: number) => void) {
     subscribe("child_process", (message) => {
       if (typeof message !== "object" || message === null || !("process" in message) || !(message.process instanceof ChildProcess)) return;
-      this.#last = message.process;
-      this.#last.once("exit", () => this.onExit());
+      const started = message.process;
+      this.#last = started;
+      started.once("spawn", () => started.pid !== undefined && onStart(started.pid));
+      started.once("exit", () => this.onExit());
     });
   }
 

@@ -10,12 +10,14 @@ import { finallyDo } from "../support/finally.ts";
 export type Releases = {
   /** Its address. */
   readonly url: string;
-  /** From now on the pages are those of another build. Their old files are gone. */
-  update(): void;
+  /** From now on the pages are those of another build. Their old files are gone. With "page" only the HTML of the worker page is, as in the middle of a rollout. */
+  update(what?: keyof typeof UPDATED): void;
 };
 
 /** A content hash: in the names of files, and as the release that a service worker names its cache after. */
 const HASH = /\b[0-9a-f]{12}\b/g;
+/** The paths of what an update changes. */
+const UPDATED = { nothing: /^$/, page: /^\/worker$/, all: /^\/(?:worker|pair|home)(?:$|[/?])/ };
 /** The coordinator answers within milliseconds: silence for this long is a fault, which the browser must see as one. */
 const SILENCE_MS = 10_000;
 const TEXT = /^(?:text\/|application\/(?:javascript|json|manifest\+json))/;
@@ -28,13 +30,12 @@ function other(hash: string): string {
 /** Puts such updates in front of the coordinator at `target` (an http URL), until the tests of this file are over. */
 export async function launchReleases(target: string): Promise<Releases> {
   const { hostname, port } = new URL(target);
-  let isUpdated = false;
-  const isPageFile = (path: string) => /^\/(?:worker|pair|home)(?:$|[/?])/.test(path);
+  let updated = UPDATED.nothing;
   const inOtherBuild = (text: string) => text.replaceAll(HASH, other);
 
   async function forward(from: IncomingMessage, to: ServerResponse): Promise<void> {
     const { method, headers, url: path = "/" } = from;
-    const changes = isUpdated && isPageFile(path);
+    const changes = updated.test(path);
     // The coordinator would say that the browser has the newest file already.
     const { "if-none-match": etag, "accept-encoding": encoding, ...rest } = headers;
     const asked = changes
@@ -73,8 +74,8 @@ export async function launchReleases(target: string): Promise<Releases> {
   if (typeof address !== "object" || address === null) throw new Error("no address");
   return {
     url: `http://127.0.0.1:${address.port}`,
-    update: () => {
-      isUpdated = true;
+    update: (what = "all") => {
+      updated = UPDATED[what];
     },
   };
 }

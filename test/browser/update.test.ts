@@ -6,7 +6,7 @@ import { commit, ended, get, task } from "../support/rest.ts";
 import { until } from "../support/until.ts";
 import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { launchReleases, type Releases } from "./release.ts";
-import { tabComplaints } from "./tab.ts";
+import { openPage, tabComplaints } from "./tab.ts";
 import { WorkerTab } from "./worker-tab.ts";
 
 let browser: Browser;
@@ -48,6 +48,24 @@ describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of it
     const job = await ended(coordinator.url, await commit(coordinator.url, "cheap", task("Good.", "classify")));
     expect(job).toMatchObject({ status: "completed", receipt: { provider_pubkey: key } });
   }
+
+  it("a page that comes from another release than its files is not stored; when it is of theirs, it is", async () => {
+    const profile = await newProfile(browser);
+    const page = await openPage(profile, `${releases.url}/docs`);
+    const install = () =>
+      page.evaluate(async () => {
+        const registration = await navigator.serviceWorker.register("/worker/sw.js", { scope: "/worker" });
+        const { installing } = registration;
+        await new Promise((resolve) => installing?.addEventListener("statechange", resolve, { once: true }));
+        return { state: installing?.state, caches: (await caches.keys()).length };
+      });
+    releases.update("page");
+    expect(await install()).toEqual({ state: "redundant", caches: 0 });
+    releases.update();
+    expect(await install()).toMatchObject({ state: expect.stringMatching(/^installed|^activat/), caches: 1 });
+    releases.update("nothing");
+    await profile.close();
+  });
 
   it("[JB9] keeps running with its stored files, and is the new release after a reload", async () => {
     const old = await open();

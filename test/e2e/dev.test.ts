@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -63,6 +64,25 @@ describe("npm run dev", () => {
       finallyDo(() => stillRunning([pid]).forEach((program) => process.kill(program.pid)));
       npm.kill(signal);
       await until("its end", () => (stillRunning([pid]).length === 0 ? true : undefined));
+    },
+  );
+
+  // A shell such as bash replaces itself by its only command: then npm is the parent, and who started npm has nothing to do with it.
+  it.runIf(existsSync("/proc/self") && existsSync("/bin/bash"))(
+    "a program that npm runs goes on when the script that started npm in the background ends",
+    async () => {
+      const folder = temporaryFolder("bash");
+      const idle = `node --import "${pathToFileURL(join(ROOT, "scripts", "orphan.mjs")).href}" idle.cjs`;
+      writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { idle } }));
+      writeFileSync(join(folder, ".npmrc"), "script-shell=/bin/bash\n");
+      writeFileSync(join(folder, "idle.cjs"), 'let n = 0; setInterval(() => require("node:fs").writeFileSync("said", `${process.pid} ${++n}`), 50);\n');
+      const said = () => (existsSync(join(folder, "said")) ? readFileSync(join(folder, "said"), "utf8").split(" ").map(Number) : []);
+      const starter = spawn("sh", ["-c", "npm run idle & while [ ! -s said ]; do sleep 0.05; done"], { cwd: folder, stdio: "ignore" });
+      await once(starter, "exit");
+      const [pid = 0, before = 0] = await until("program", () => (said().length === 2 ? said() : undefined));
+      finallyDo(() => stillRunning([pid]).forEach((program) => process.kill(program.pid)));
+      // Looks at its ancestors every 250 ms.
+      await until("a second of it", () => ((said()[1] ?? 0) > before + 20 ? true : undefined));
     },
   );
 

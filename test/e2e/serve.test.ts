@@ -1,9 +1,10 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
-import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
 import { freePort, ROOT, startCoordinator, StartFailure } from "../../scripts/coordinator-process.ts";
+import { temporaryFolderOf } from "../../scripts/state-folder.ts";
 import { commandHere } from "../support/command-here.ts";
 import { temporaryFolder } from "../support/coordinator.ts";
 import { type Started, startWithFewFiles, survivesConnections } from "../support/few-files.ts";
@@ -85,6 +86,8 @@ describe("npm run serve", () => {
     const waiting = await commit(url, "cheap", task("The one that waits."));
 
     const children = descendants(child.pid).map(({ pid }) => pid);
+    // A supervisor may signal every process of a service; then the parent does so too.
+    for (const { pid, command } of descendants(child.pid)) if (command.includes("workerd.ts")) process.kill(pid, "SIGTERM");
     process.kill(child.pid, "SIGTERM");
     // Nobody else is let in, and only then the job ends.
     const letIn = () => fetch(`${url}/v1/health`, { signal: AbortSignal.timeout(LET_IN_MS) });
@@ -99,7 +102,7 @@ describe("npm run serve", () => {
     expect(await child.exited).toBe(0);
     expect(stillRunning(children)).toEqual([]);
     // It stopped by itself: who is killed leaves this folder.
-    expect(existsSync(join(stateDir, "tmp"))).toBe(false);
+    expect(existsSync(temporaryFolderOf(stateDir))).toBe(false);
 
     limited = startWithFewFiles(commandLine(), settings);
     child = limited;
@@ -140,11 +143,14 @@ describe("npm run serve", () => {
   it("ends with 1 as soon as workerd has not started, for example because the disk is full: a supervisor can start it again", async () => {
     const folder = temporaryFolder("broken");
     writeFileSync(join(folder, "v3"), "no folder");
+    writeFileSync(join(folder, "tmp"), "mine");
     const broken = startChild([join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(await freePort()), "--state", folder], { cwd: ROOT });
     await until("its last word", () => broken.lines.find((line) => line.startsWith("evm did not start: it ended (1)")));
     const said = Date.now();
     expect(await broken.exited).toBe(1);
     expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
+    // A folder that has other things too keeps them.
+    expect(readFileSync(join(folder, "tmp"), "utf8")).toBe("mine");
   });
 
   it("names an environment variable that is a mistyped setting, and no other", async () => {

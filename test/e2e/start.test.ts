@@ -128,6 +128,13 @@ describe("npm start", () => {
     expect(here.steps).toEqual(there.steps);
     for (const port of [evm, svm]) expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", workers_online: 1 });
     const children = descendants(child.pid).map(({ pid }) => pid);
+    const worker = descendants(child.pid).find(({ command }) => command.includes(`ws://127.0.0.1:${svm}/`)) ?? expect.unreachable();
+    process.kill(worker.pid, "SIGKILL");
+    await until(
+      "word of it",
+      () => child.lines.find((line) => line.endsWith("svm  its worker has ended (SIGKILL): jobs wait for another worker, or start again")),
+      text,
+    );
     process.kill(child.pid, "SIGINT");
     expect(await child.exited, text()).toBe(0);
     expect(stillRunning(children)).toEqual([]);

@@ -68,7 +68,7 @@ export class Registration {
       // Kept by key. Otherwise a worker that reconnects often would always be the least recently used.
       lastUsedAt: Math.max(this.#keys.find(key)?.lastUsedAt ?? 0, older?.attachment.worker?.lastUsedAt ?? 0),
       draining: false,
-      models: capabilities.includes("LLM_INFER") ? modelsOf(frame) : "",
+      models: modelsOf(frame, capabilities),
       chats: frame.features?.includes("chat") ?? false,
     };
     this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
@@ -119,7 +119,7 @@ export class Registration {
     const capabilities = capabilitiesOf(frame);
     const acks = frame.features?.includes("ack") ?? worker.acks;
     const chats = frame.features?.includes("chat") ?? worker.chats;
-    const models = capabilities.includes("LLM_INFER") ? modelsOf(frame) : "";
+    const models = modelsOf(frame, capabilities);
     const updated = { ...worker, capabilities, acks, context: contextOf(frame), models, chats };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
@@ -160,9 +160,9 @@ function contextOf({ context, models }: Register): number {
   return first?.[1] ?? Math.max(0, ...given.map(([, tokens]) => tokens));
 }
 
-/** The names of the models, in the form in which the attachment stores them [JB10]. */
-function modelsOf(frame: Register): string {
-  return keptModels(frame.models ?? []).join("\n");
+/** The names of the models of a worker that may get LLM jobs, in the form in which the attachment stores them [JB10]. */
+function modelsOf({ models }: Register, capabilities: readonly JobType[]): string {
+  return capabilities.includes("LLM_INFER") ? keptModels(models ?? []).join("\n") : "";
 }
 
 /** The job types that a worker may get: the known ones that it announced, and only TASK for a mobile worker [WS3]. */

@@ -224,11 +224,11 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
   }
 }
 
-/** Returns `payment_failed` with the reason in the facilitator's answer, if it has one. */
+/** Returns `payment_failed` with the reason in the facilitator's answer, if it has another one. */
 function failureText(settlement: string): string {
   const json = readJson(settlement);
   const reason = json.ok && isJsonObject(json.value) && typeof json.value.errorReason === "string" ? json.value.errorReason : null;
-  return reason === null ? "payment_failed" : `payment_failed: ${reason}`;
+  return reason === null || reason === "payment_failed" ? "payment_failed" : `payment_failed: ${reason}`;
 }
 
 /** Returns the idempotency key that the payment of a request brings; null without one [API5]. */

@@ -92,7 +92,7 @@ type ProcessId = {
 
 /** This process. */
 export function thisProcess(): ProcessId {
-  return { pid: process.pid, started: startOf(process.pid) };
+  return { pid: process.pid, started: startOfProcess(process.pid) };
 }
 
 /** A process as a part of a file name: `1234-5678`, or `1234-0` if its start is unknown. */
@@ -115,11 +115,12 @@ export function isRunning({ pid, started }: ProcessId, file: string): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it exists and belongs to another user, and the system may hide its start.
+    // EPERM: it exists and belongs to another user.
     if (codeOf(error) !== "EPERM") return false;
-    if (started !== null) return true;
   }
-  return started === null ? !isFromBeforeStart(file) : startOf(pid) === started;
+  const now = startOfProcess(pid);
+  // The system can also hide the start of the processes of other users.
+  return started === null || now === null ? !isFromBeforeStart(file) : now === started;
 }
 
 /** The clock may have been corrected since the file was made. */
@@ -134,7 +135,8 @@ function isFromBeforeStart(file: string): boolean {
   }
 }
 
-function startOf(pid: number): string | null {
+/** When a process started, in a form that can only be compared (Linux); null if there is none, or if the system does not state it. */
+export function startOfProcess(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The second field may contain spaces and brackets. The start time is field 22.

@@ -101,3 +101,8 @@ it("the Dockerfile of the worker copies all that its build runs", () => {
   expect(new Set(folders)).toEqual(new Set(["scripts", "src"]));
   for (const folder of folders) expect(copied).toContain(folder);
 });
+
+it("the documented nginx waits for an answer as long as a job may take", () => {
+  const [, seconds] = /^ +proxy_read_timeout (\d+)s;/m.exec(readFileSync(join(ROOT, "docs", "self-hosting.md"), "utf8")) ?? [];
+  expect(Number(seconds) * 1_000).toBeGreaterThan(TIMING.total);
+});

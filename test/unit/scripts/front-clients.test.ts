@@ -44,7 +44,17 @@ describe("who is a client", () => {
     expect(named("X-FORWARDED-FOR: 198.51.100.1", "X-Forwarded-For: 203.0.113.7")).toBe(ADDRESS);
     expect(named("X-Forwarded-For: 203.0.113.7", "X-Forwarded-For-Not: 198.51.100.1")).toBe(ADDRESS);
     expect(named("X-Forwarded-For: 2001:db8:1:2::5")).toBe("2001:db8:1::/48");
-    for (const lines of [[], ["X-Forwarded-For: unknown"], ["X-Forwarded-For:"], ["X-Forwarded-For-Not: 203.0.113.7"]]) expect(named(...lines)).toBeNull();
+    for (const address of ["203.0.113.7:51234", "::ffff:203.0.113.7"]) expect(named(`X-Forwarded-For: ${address}`)).toBe(ADDRESS);
+    for (const address of ["[2001:db8:1:2::5]", "[2001:db8:1:2::5]:443"]) expect(named(`X-Forwarded-For: ${address}`)).toBe("2001:db8:1::/48");
+    for (const lines of [
+      [],
+      ["X-Forwarded-For: unknown"],
+      ["X-Forwarded-For:"],
+
+      ["X-Forwarded-For: 999.1.1.1"],
+      ["X-Forwarded-For-Not: 203.0.113.7"],
+    ])
+      expect(named(...lines)).toBeNull();
     expect(new Clients(OPTIONS).ofHead(head("X-Forwarded-For: 203.0.113.7"), 0)).toBeNull();
   });
 });

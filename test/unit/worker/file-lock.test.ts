@@ -4,7 +4,7 @@ import { readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { uptime } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { lockOwner, processTag, takeFileLock, thisProcess } from "../../../src/worker/node/worker-lock.ts";
 
 import { temporaryFolder } from "./support/folder.ts";
@@ -69,6 +69,18 @@ describe("a file lock", () => {
     writeFileSync(join(folder, `name.${processTag({ pid: process.pid, started: "1" })}.aa.lock`), "");
     expect(takeFileLock(folder, "name").ok).toBe(true);
     expect(readdirSync(folder)).toHaveLength(1);
+  });
+
+  it.runIf(process.platform === "linux")("of a process whose number a process of another user has now is free", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, `name.${processTag({ pid: process.pid, started: "1" })}.aa.lock`), "");
+    const kill = vi.spyOn(process, "kill").mockImplementation(() => {
+      throw Object.assign(new Error("kill EPERM"), { code: "EPERM" });
+    });
+    onTestFinished(() => kill.mockRestore());
+    expect(takeFileLock(folder, "name").ok).toBe(true);
+    expect(takeFileLock(folder, "name")).toEqual({ ok: false, owner: process.pid });
+    expect(kill).toHaveBeenCalledWith(process.pid, 0);
   });
 
   it("from before the start of the system is free, also if another process has the number now and the system does not state when it started", () => {

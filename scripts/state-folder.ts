@@ -1,0 +1,64 @@
+// The folder with the state of a coordinator, held by the process whose workerd writes it: no other one may write there at the same time.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
+import { isRunning, processTag, readProcessTag, startOfProcess } from "../src/worker/node/worker-lock.ts";
+
+/** How long another coordinator may need to leave the folder: a stop takes 5 s while workers stay connected, and its supervisor may start it again at once. */
+export const LEAVING_MS = 8_000;
+/** How long the system may need to end a killed process. */
+const ENDING_MS = 5_000;
+const LOOK_MS = 20;
+/** https://www.sqlite.org/rescode.html#busy */
+const SQLITE_BUSY = 5;
+
+/** The folder for temporary files in a state folder. Its name is not one that a folder of the user's could have. */
+export function temporaryFolderOf(stateDir: string): string {
+  return join(stateDir, "coordinator.tmp");
+}
+
+/** Kept here, because a database that nobody uses is closed. */
+const held: DatabaseSync[] = [];
+
+/**
+ * Holds a state folder for as long as this process lives. The lock is one of the system on a file: it also keeps out a process of another container, which has
+ * process numbers of its own.
+ * @throws if another process holds it
+ */
+export function holdFolder(stateDir: string, patienceMs: number = LEAVING_MS): void {
+  const database = new DatabaseSync(join(stateDir, "coordinator.sqlite"), { timeout: patienceMs });
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    if (!(error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY)) throw error;
+    throw new Error(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`, { cause: error });
+  }
+  held.push(database);
+}
+
+/** Notes the workerd of a folder that this process holds, for {@link endOrphan}. */
+export function noteRuntime(stateDir: string, pid: number): void {
+  writeFileSync(runtimeFile(stateDir), processTag({ pid, started: startOfProcess(pid) }));
+}
+
+/**
+ * Ends the workerd that an earlier coordinator has left in a folder that this process holds: who kills all Node processes at once leaves it behind, and it would
+ * go on writing. Only where the system states when a process started, because the number can belong to another one now.
+ */
+export async function endOrphan(stateDir: string): Promise<void> {
+  const file = runtimeFile(stateDir);
+  const orphan = existsSync(file) ? readProcessTag(readFileSync(file, "utf8")) : null;
+  if (orphan === null || orphan.started === null) return;
+  const deadline = Date.now() + ENDING_MS;
+  while (isRunning(orphan, file)) {
+    if (Date.now() > deadline) throw new Error(`the workerd of an earlier coordinator (process ${orphan.pid}) still writes to ${stateDir}: end it`);
+    process.kill(orphan.pid, "SIGKILL");
+    await delay(LOOK_MS);
+  }
+}
+
+function runtimeFile(stateDir: string): string {
+  return join(stateDir, "coordinator.workerd");
+}

@@ -1,0 +1,50 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { endOrphan, holdFolder, noteRuntime } from "../../../scripts/state-folder.ts";
+import { processTag } from "../../../src/worker/node/worker-lock.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
+
+const SOURCE = join(import.meta.dirname, "../../../scripts/state-folder.ts");
+
+/** A process that runs until it is killed, after it has run these statements. */
+async function running(statements = ""): Promise<ChildProcess> {
+  const script = `import { holdFolder } from ${JSON.stringify(SOURCE)}; ${statements} console.log("running"); setInterval(() => {}, 1_000);`;
+  const child = spawn(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  return child;
+}
+
+const pidOf = ({ pid }: ChildProcess): number => pid ?? expect.unreachable();
+
+test("a folder has one holder: nobody else gets it until that process has ended, also by kill -9", async () => {
+  const folder = temporaryFolder();
+  const holder = await running(`holdFolder(${JSON.stringify(folder)});`);
+  expect(() => holdFolder(folder, 0)).toThrow(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  holdFolder(folder, 0);
+});
+
+test("a folder that does not exist is another fault", () => {
+  expect(() => holdFolder(join(temporaryFolder(), "none"), 0)).toThrow(/unable to open/);
+});
+
+test.runIf(process.platform === "linux")("the runtime that an earlier coordinator has left is ended, and no process that has its number now", async () => {
+  const folder = temporaryFolder();
+  await endOrphan(folder);
+  const [orphan, other] = await Promise.all([running(), running()]);
+  noteRuntime(folder, pidOf(orphan));
+  const ended = once(orphan, "exit");
+  await endOrphan(folder);
+  expect(await ended).toEqual([null, "SIGKILL"]);
+
+  for (const started of ["1", null]) {
+    writeFileSync(join(folder, "coordinator.workerd"), processTag({ pid: pidOf(other), started }));
+    await endOrphan(folder);
+    expect([other.exitCode, other.signalCode]).toEqual([null, null]);
+  }
+});
