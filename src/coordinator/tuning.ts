@@ -14,10 +14,14 @@ export const TUNING = {
   seenFresh: 5 * SECOND,
   /** How old the noted time of a count of stored bytes may be: it only says when the count is over. */
   countNoted: 60 * MINUTE,
-  /** The most rows of a kind that one cron run deletes in the hub (`purgedRows`) and in D1 (`retentionRows` per statement, `retentionBatches` statements). */
+  /**
+   * The most rows of a kind that one cron run deletes in the hub (`purgedRows`, of payments and idempotency keys as many in each of `purgedSlices`) and in D1
+   * (`retentionRows` per statement, `retentionBatches` statements). Every five minutes that is 200 a second, more jobs than one hub carries.
+   */
   purgedRows: 10_000,
+  purgedSlices: 6,
   retentionRows: 500,
-  retentionBatches: 40,
+  retentionBatches: 120,
   /** The most of the operator's orders that are read at once; the others follow with the next. */
   paymentOrders: 100,
   /** How long changes are collected after a write of the journal failed. Without the pause the rebuilt hub would fail again at once, in an endless loop. */
@@ -75,6 +79,8 @@ export const TUNING = {
   healthAsks: 20,
   /** How long a router uses an answer of the hub about workers and models for other requests [API1, JB10]. */
   hubAnswerFresh: 1 * SECOND,
+  /** How long the hub uses its list of models for refusals of a model that nobody has. */
+  offeredModelsFresh: 1 * SECOND,
   /** How long a request waits for such an answer, which others have asked for, before it takes an older one. */
   hubAnswerPatience: 100,
   /** How old that one may be, and how long a request waits if there is none. */

@@ -68,7 +68,9 @@ export type DispatchEvent =
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; connId: string }
   | { type: "heard"; connId: string }
+  /** The job runs. */
   | { type: "ack"; connId: string; jobId: string; attempt: number }
+  /** The worker sent text of its answer. */
   | { type: "progress"; connId: string; jobId: string; attempt: number }
   /** `message` is what the worker said, in a form that is safe to show [JB5]. */
   | { type: "failed"; connId: string; jobId: string; attempt: number; retryable: boolean; cause?: WorkerFailure; message?: string }

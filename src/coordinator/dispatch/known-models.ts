@@ -18,6 +18,7 @@ export class KnownModels {
   readonly #places = new FairShare({ most: LIMITS.modelPlaces, each: LIMITS.modelPlacesPerNetwork });
   /** When workers were last lost with the hub, or when it first started; null before anything is known of it. */
   #lostAt: number | null = null;
+  #hasFreePlaces = false;
 
   /**
    * Notes that a worker offers other models than before: none before it connects, and none when it is gone. `kept` are those that it has a place for, `fresh`
@@ -26,6 +27,7 @@ export class KnownModels {
   change(network: string | null, before: readonly string[], after: readonly string[], now: number): { kept: string[]; fresh: string[]; gone: string[] } {
     this.#places.give(network, before.length);
     const kept = after.filter(() => this.#places.take(network));
+    this.#hasFreePlaces ||= kept.length < before.length;
     const [had, has] = [new Set(before), new Set(kept)];
     const fresh: string[] = [];
     for (const name of has) {
@@ -46,6 +48,13 @@ export class KnownModels {
       }
     }
     return { kept, fresh, gone };
+  }
+
+  /** True once after places were given back. */
+  takeFreePlaces(): boolean {
+    const had = this.#hasFreePlaces;
+    this.#hasFreePlaces = false;
+    return had;
   }
 
   /** Takes what is stored, the model that left the longest ago first. The open sockets come next. */

@@ -34,7 +34,7 @@ import {
   wait,
 } from "./lifecycle.ts";
 import { awaitsTurn, closeWithoutJob, isPaid } from "./payment-moves.ts";
-import { changeTier, register, update } from "./registration.ts";
+import { changeTier, placeModels, register, update } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
 import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
@@ -61,6 +61,7 @@ export function reduce(state: DispatchState, event: DispatchEvent, input: Reduce
   // This comes first, so that a new job finds these workers, and so that a late alarm does not end a job for which a worker has arrived.
   if (event.type === "submit" || event.type === "reserve" || event.type === "time") admitArrived(state, ctx);
   const answer = handle(state, event, ctx);
+  if (state.models.takeFreePlaces()) placeModels(state, ctx);
   admitArrived(state, ctx);
   armTicks(state, ctx.now);
   return { answer, rows, sends, settles };
@@ -370,7 +371,10 @@ function tick(state: DispatchState, ctx: ReduceContext): void {
   for (const job of again.toSorted((a, b) => orderOf(a) - orderOf(b) || a.seq - b.seq)) rematchJob(state, job, ctx);
 }
 
-/** Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. */
+/**
+ * Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. Tries again to find places
+ * for models.
+ */
 function sweep(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {
     if (ctx.now - ctx.lastSeen(worker.connId) < TIMING.silentClosed) continue;
@@ -378,4 +382,5 @@ function sweep(state: DispatchState, ctx: ReduceContext): void {
     const job = state.jobs.get(worker.jobId ?? "");
     if (job !== undefined) requeue(state, job, "worker_lost", null, ctx);
   }
+  placeModels(state, ctx);
 }

@@ -7,7 +7,7 @@ import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation, standingOf } from "./standing.ts";
 import { type DispatchState, executionTime, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { changeModels, changeOffer, dequeue, indexWorker, poolsOf } from "./workers.ts";
+import { changeModels, changeOffer, dequeue, indexWorker, notePlaces, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 
@@ -30,6 +30,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     key: event.key,
     connId: event.connId,
     ...offer,
+    announced: event.models ?? [],
     ...poolsOf(offer),
     placed: new Set(),
     listed: null,
@@ -55,6 +56,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   state.workers.set(worker.key, worker);
   if (!worker.proven) enterProbation(state, worker, usedAt, ctx.now);
   state.keyByConn.set(worker.connId, worker.key);
+  notePlaces(state, worker);
   resume(state, worker, event.resume, ctx);
   indexWorker(state, worker);
   leaveIfDrained(state, worker, ctx);
@@ -150,4 +152,15 @@ export function update(state: DispatchState, worker: Worker, event: EventOf<"upd
   }
   changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
   matchWorker(state, worker, ctx);
+}
+
+/** So many workers without a place for all their models are tried at once: a fleet that leaves costs no more than that for each of its workers. */
+const PLACED_AT_ONCE = 20;
+
+/** Offers the places that others have given back to the workers that found none; those that were not tried come first with the next ones [JB10]. */
+export function placeModels(state: DispatchState, ctx: ReduceContext): void {
+  for (const worker of [...state.unplaced].slice(0, PLACED_AT_ONCE)) {
+    changeOffer(state, worker, { models: worker.announced }, ctx);
+    matchWorker(state, worker, ctx);
+  }
 }

@@ -107,7 +107,8 @@ export type Worker = {
   connId: string;
   capabilities: ReadonlySet<JobType>;
   tier: Tier;
-  /** The models that it offers, in lower case, as far as it has places for them [JB10]. */
+  /** The models that it announced, in lower case, and those of them that it offers: as far as it has places for them [JB10]. */
+  announced: readonly string[];
   models: readonly string[];
   /** True if it applies the messages and options of a chat [JB12]. */
   chats: boolean;
@@ -197,6 +198,8 @@ export type DispatchState = {
   readonly departed: Map<string, Worker>;
   /** The models of the connected workers, and of those that have left [JB10]. */
   readonly models: KnownModels;
+  /** The workers that have announced more models than they have places for, the one that was tried the longest ago first. */
+  readonly unplaced: Set<Worker>;
   /** Idle proven workers. */
   readonly idle: Pools<IdlePool>;
   /** The networks with an idle worker on probation, by their turn [JB11]. */
@@ -247,6 +250,7 @@ export function createState(settings: DispatchSettings): DispatchState {
     leases: new Map(),
     departed: new Map(),
     models: new KnownModels(),
+    unplaced: new Set(),
     idle: new Pools(() => new IdlePool()),
     probation: new Pools(() => new Turns()),
     networks: new Map(),

@@ -64,6 +64,12 @@ function shareOf({ clientShares }: DispatchSettings, network: string): string | 
   return clientShares && isKnownNetwork(network) ? network : null;
 }
 
+/** Notes whether a worker has announced more models than it has places for. */
+export function notePlaces({ unplaced }: DispatchState, worker: Worker): void {
+  unplaced.delete(worker);
+  if (worker.models.length < worker.announced.length) unplaced.add(worker);
+}
+
 /** Changes what a worker offers, and moves it to the pools that follow from it. An update that changes nothing moves nothing, because it may come often. */
 export function changeOffer(state: DispatchState, worker: Worker, change: Partial<Offer>, ctx: ReduceContext): void {
   const { capabilities, tier, chats, models } = { ...worker, ...change };
@@ -77,6 +83,8 @@ export function changeOffer(state: DispatchState, worker: Worker, change: Partia
   const isMoved = String(served.idlePools) !== String(worker.idlePools);
   if (isMoved) leavePools(state, worker);
   Object.assign(worker, offer, served);
+  if (change.models !== undefined) worker.announced = change.models;
+  notePlaces(state, worker);
   if (isMoved) indexWorker(state, worker);
 }
 
@@ -236,6 +244,7 @@ export function removeWorker(state: DispatchState, worker: Worker, ctx: ReduceCo
   state.arriving.remove(worker.key);
   state.resting.delete(worker.key);
   state.silent.delete(worker.key);
+  state.unplaced.delete(worker);
   state.workers.delete(worker.key);
   state.keyByConn.delete(worker.connId);
 }

@@ -191,13 +191,14 @@ export class Journal {
     this.#sql.exec("DELETE FROM idempotency WHERE user_id = ? AND key = ? AND job_id = ?", userId, key, jobId);
   }
 
-  /** Deletes idempotency keys that are older than this time, a bounded number at a time [API5, LM3]. */
-  purge(idempotencyBefore: number): void {
-    this.#sql.exec(
+  /** Deletes idempotency keys that are older than this time, a bounded number at a time [API5, LM3]. False if there were none. */
+  purge(idempotencyBefore: number): boolean {
+    const { rowsWritten } = this.#sql.exec(
       "DELETE FROM idempotency WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
       idempotencyBefore,
       TUNING.purgedRows,
     );
+    return rowsWritten > 0;
   }
 
   #forgetPayload(id: string): string | undefined {

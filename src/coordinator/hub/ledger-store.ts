@@ -260,13 +260,13 @@ export class LedgerStore {
     this.#sql.exec("INSERT OR IGNORE INTO payment_orders (id, outcome, done_at) VALUES (?, ?, ?)", id, outcome, now);
   }
 
-  /** Deletes orders and payments that were done before this time, a bounded number at a time [LM3]. */
-  purge(before: number): void {
+  /** Deletes orders and payments that were done before this time, a bounded number at a time [LM3]. False if there were no payments. */
+  purge(before: number): boolean {
     const done =
       "SELECT key FROM payments WHERE kind IN ('spent', 'void') AND credit IS NULL AND copied_rev >= rev AND updated_at <= ? ORDER BY updated_at LIMIT ?";
     const orders = "SELECT id FROM payment_orders WHERE done_at <= ? ORDER BY done_at LIMIT ?";
     this.#sql.exec(`DELETE FROM payment_orders WHERE id IN (${orders})`, before, TUNING.purgedRows);
-    this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows);
+    return this.#sql.exec(`DELETE FROM payments WHERE key IN (${done})`, before, TUNING.purgedRows).rowsWritten > 0;
   }
 }
 

@@ -1,11 +1,10 @@
 // The worker sockets of the hub. On a job's way: assign and complete go through them.
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Announcing } from "../../protocol/models.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
-import { asOf, Attachment, modelsIn, type Registered } from "./attachment.ts";
+import { asOf, Attachment, type Registered } from "./attachment.ts";
 
 /** One open worker socket. */
 export type Conn = {
@@ -207,14 +206,6 @@ export class Sockets {
       if (worker !== null && !conn.leaving) found.push({ conn, worker });
     }
     return found;
-  }
-
-  /** The workers that take LLM jobs, with the models that they announced [JB10]. */
-  *llmWorkers(): Generator<Announcing, void, undefined> {
-    for (const { conn, worker } of this.registered()) {
-      if (worker.draining || !worker.capabilities.includes("LLM_INFER")) continue;
-      yield { models: modelsIn(worker.models), connectedAt: conn.attachment.openedAt };
-    }
   }
 
   /** Stores the worker that registered on the socket. */

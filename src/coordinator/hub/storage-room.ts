@@ -125,3 +125,8 @@ export class StorageRoom {
     return new SlidingSum(DAY, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
   }
 }
+
+/** Runs `purge` until it finds nothing, a bounded number of times. Between two of them other events have their turn. A busy hub gets as many rows between two runs. */
+export async function inSlices(purge: () => boolean): Promise<void> {
+  for (let slice = 0; slice < TUNING.purgedSlices && purge(); slice++) await scheduler.wait(0);
+}

@@ -93,7 +93,8 @@ export class WorkerFrames {
         return void dispatcher.apply({ type: "ack", connId: id, jobId: frame.job_id, attempt: frame.attempt });
       case "job_progress":
         this.#noteReading(conn, frame.job_id);
-        dispatcher.apply({ type: "progress", connId: id, jobId: frame.job_id, attempt: frame.attempt });
+        // Without text it is a sign of life, as while a model reads a long prompt.
+        dispatcher.apply({ type: frame.delta === "" ? "ack" : "progress", connId: id, jobId: frame.job_id, attempt: frame.attempt });
         return streams.progress(id, frame);
       case "job_failed":
         return void dispatcher.apply({

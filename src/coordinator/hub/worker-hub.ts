@@ -1,7 +1,7 @@
 // The Durable Object: each entry point takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type ModelList, modelList } from "../../protocol/models.ts";
+import type { ModelList } from "../../protocol/models.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { balanceOf } from "../dispatch/index.ts";
@@ -17,6 +17,7 @@ import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
+import { OfferedModels } from "./offered-models.ts";
 import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
@@ -25,7 +26,7 @@ import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, Paymen
 import type { Settler } from "./settler.ts";
 import { ReadPause, SocketGate } from "./socket-gate.ts";
 import { type Conn, hangUp, Sockets } from "./sockets.ts";
-import { StorageRoom } from "./storage-room.ts";
+import { inSlices, StorageRoom } from "./storage-room.ts";
 import { StoredModels } from "./stored-models.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
@@ -61,6 +62,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #repeated = new RepeatedCommits(() => this.#dispatcher.state);
   readonly #pairingClaims: PairingClaims;
   readonly #gate: SocketGate;
+  readonly #models: OfferedModels;
   readonly #pause: ReadPause;
   readonly #tiers: Tiers;
   readonly #clock = new HubClock(() => this.#startAgain());
@@ -120,13 +122,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#outbox = new Outbox({ ...hub, measured: (bytes) => this.#room.measuredD1(bytes) });
     this.#tiers = new Tiers({ ...hub, source: stake, random: () => Math.random() });
     this.#gate = new SocketGate(hub);
+    this.#models = new OfferedModels(hub);
     this.#pause = new ReadPause(ctx, clock);
     const commits: CommitParts = {
       ...hub,
       cancelTokens: this.#cancelTokens,
       repeated: this.#repeated,
       earlier: new EarlierCommits({ ...hub, recent: this.#recent }),
-      models: () => modelList(this.#sockets.llmWorkers()).data.map(({ id }) => id),
+      models: () => this.#models.names(),
       refusal: (origin) => (this.#outbox.isFull ? { reason: "queue_full" } : this.#room.refusal(origin, this.#clock.now())),
       job: (id, wait, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
     };
@@ -223,7 +226,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async models(): Promise<ModelList> {
-    return modelList(this.#sockets.llmWorkers());
+    return this.#models.list();
   }
 
   async paired(userId: string, key: string): Promise<void> {
@@ -250,8 +253,6 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     try {
       this.#pairingClaims.purge(now);
       this.#room.purge(now);
-      this.#ledger.purge(now - this.#settings.retention.job);
-      this.#journal.purge(now - this.#settings.retention.idempotency);
       this.#keys.purge(now, (key) => this.#dispatcher.state.workers.has(key));
     } finally {
       void this.#outbox.measure();
@@ -259,6 +260,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       void this.#orders.carryOut();
       await this.alarm();
     }
+    const { job, idempotency } = this.#settings.retention;
+    await inSlices(() => [this.#ledger.purge(now - job), this.#journal.purge(now - idempotency)].includes(true));
   }
 
   // ── Entry points for workers ──────────────────────────────────────────────────────────────────

@@ -5,15 +5,14 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { wantedModel } from "../../protocol/models.ts";
 import type { Result } from "../../protocol/result.ts";
 import { utf8Length } from "../../protocol/text.ts";
-import { DAY } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
-import { errorFacts, logError } from "../log.ts";
-import { markUsed, trustOf } from "../store/trust.ts";
+import { trustOf } from "../store/trust.ts";
 import { answerAccepted, answerRefused } from "./job.ts";
 import { type HubCommit, keyInPayment, paidCommit } from "./paid-commit.ts";
+import { noteUse } from "./trust.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -104,13 +103,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
   const { pairings, tokenHash, usedAt } = await trustOf(c.env.DB, userId);
   if (!provesUser(token.value, tokenHash)) return { ok: false, reason: refuse(c, "user_token_required") };
   const keys = pairings.map((pairing) => pairing.providerPubkey);
-  const now = Date.now();
-  if (now - usedAt >= DAY) {
-    // The commit does not depend on it: the next one tries again.
-    await markUsed(c.env.DB, userId, keys, now).catch((error: unknown) =>
-      logError("pairings_not_marked", { request_id: c.get("requestId"), ...errorFacts(error) }),
-    );
-  }
+  await noteUse(c, userId, keys, usedAt);
   return { ok: true, value: keys };
 }
 

@@ -174,6 +174,7 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
   let sent = "";
   let isFirst = true;
   let isLost = false;
+  let nextSeq = 0;
   const chunk = (text: string) => {
     const line = data(chunkOf(head, text, isFirst));
     isFirst = false;
@@ -188,8 +189,12 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
       case "reset":
         // The text begins again with another worker. What was sent cannot be taken back.
         isLost ||= sent !== "";
+        nextSeq = 0;
         break;
       case "delta":
+        // The hub has lost what was before: then only the end has all of it.
+        isLost ||= event.seq !== nextSeq;
+        nextSeq = event.seq + 1;
         if (!isLost) yield chunk(event.text);
         break;
       case "end": {
@@ -215,7 +220,7 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
 }
 
 /** What happens to a job, until it has ended. */
-type Followed = { kind: "delta"; text: string } | { kind: "reset" } | { kind: "comment" } | { kind: "end"; ended: Ended };
+type Followed = { kind: "delta"; seq: number; text: string } | { kind: "reset" } | { kind: "comment" } | { kind: "end"; ended: Ended };
 
 /** Follows a job to its end by its event stream; without a place for one more stream, by waiting. It ends without an `end` if the job cannot be read. */
 async function* followed(c: AppContext, jobId: string, signal: AbortSignal): AsyncGenerator<Followed, void, undefined> {
@@ -229,7 +234,7 @@ async function* followed(c: AppContext, jobId: string, signal: AbortSignal): Asy
         const value = readJson(data);
         if (!value.ok || !isJsonObject(value.value)) return;
         if (event === "status") attempt = Number(value.value.attempt);
-        else if (event === "delta") events.push({ kind: "delta", text: String(value.value.delta) });
+        else if (event === "delta") events.push({ kind: "delta", seq: Number(value.value.seq), text: String(value.value.delta) });
         else if (event === "reset") events.push({ kind: "reset" });
         else if (event === "done") events.push({ kind: "end", ended: { job: value.value, attempt } });
       },

@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
 import type { Result } from "../../protocol/result.ts";
-import { TIMING } from "../../protocol/times.ts";
+import { DAY, TIMING } from "../../protocol/times.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
@@ -38,13 +38,14 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
 }
 
 /**
- * Returns the hash of the token that is bound to a user, and since when (ms since the epoch); null if there is no token, or no such user [TR2].
- * @throws {StoreUnavailable}
+ * Returns the hash of the token that is bound to a user, since when, and when it was last marked as used (ms since the epoch); null if there is no token, or no
+ * such user [TR2]. @throws {StoreUnavailable}
  */
-export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: string; boundAt: number } | null> {
-  const query = drizzle(db).select({ hash: users.tokenHash, boundAt: users.createdAt }).from(users).where(eq(users.userId, userId));
+export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: string; boundAt: number; usedAt: number } | null> {
+  const { tokenHash: hash, createdAt: boundAt, usedAt } = users;
+  const query = drizzle(db).select({ hash, boundAt, usedAt }).from(users).where(eq(users.userId, userId));
   const [user] = await readD1(db, () => query);
-  return user === undefined || user.hash === null ? null : { hash: user.hash, boundAt: user.boundAt };
+  return user === undefined || user.hash === null ? null : { ...user, hash: user.hash };
 }
 
 /**
@@ -120,7 +121,8 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
 
 /**
  * Records that a user creates a pairing code, and returns the token hash that is bound to this user; null if the first code came without a token.
- * The user's first code decides: if two come at once, one wins, and both calls return its hash [TR2]. @throws {StoreUnavailable}
+ * The user's first code decides: if two come at once, one wins, and both calls return its hash [TR2]. Whoever has the token keeps the user from being forgotten
+ * [LM3]. @throws {StoreUnavailable}
  */
 export async function boundToken(db: D1Database, userId: string, tokenHash: string | null, now: number): Promise<string | null> {
   const [, read] = await writeD1(db, () =>
@@ -130,9 +132,9 @@ export async function boundToken(db: D1Database, userId: string, tokenHash: stri
           // A user with codes but without a row here has never bound a token. A stranger must not be able to bind one now.
           `INSERT INTO users (user_id, token_hash, created_at, used_at)
            SELECT ?1, CASE WHEN EXISTS (SELECT 1 FROM pairings WHERE user_id = ?1) THEN NULL ELSE ?2 END, ?3, ?3 WHERE true
-           ON CONFLICT (user_id) DO NOTHING`,
+           ON CONFLICT (user_id) DO UPDATE SET used_at = ?3 WHERE used_at <= ?4 AND (token_hash IS NULL OR token_hash = ?2)`,
         )
-        .bind(userId, tokenHash, now),
+        .bind(userId, tokenHash, now, now - DAY),
       db.prepare("SELECT token_hash FROM users WHERE user_id = ?").bind(userId),
     ]),
   );

@@ -135,6 +135,20 @@ test("[API9] without usage the last chunk has the receipt; a worker that streams
   expect(chunks[1]).not.toHaveProperty("usage");
 });
 
+test("[API9] text whose beginning is missing is held back: the whole text comes with the end", async () => {
+  const one = await worker();
+  const asked = ask({ ...CHAT, stream: true });
+  const assign = await next(one);
+  one.ack(assign);
+  one.progress(assign, 1, "there.");
+  await one.complete(String(assign.job_id), RESULT);
+  expect(dataOf((await asked).text)).toMatchObject([
+    { choices: [{ delta: { role: "assistant", content: "Hello there." } }] },
+    { choices: [{ delta: {}, finish_reason: "stop" }], compute_router: { job_id: assign.job_id } },
+    "[DONE]",
+  ]);
+});
+
 test("[API9] when another worker finishes with another text, the stream says so and does not end as if it were whole", async () => {
   const [one, two] = [await worker(), await worker()];
   const asked = ask({ ...CHAT, stream: true });

@@ -39,6 +39,21 @@ describe("during a job", () => {
     expect((await hub.job(id)).status).toBe("running");
   });
 
+  test("[PY9] progress without text is a sign of life, and counts as no text", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit("cheap", LLM);
+    await worker.assigned();
+    const streamed = async () => JSON.stringify(await hub.sql(`SELECT * FROM jobs WHERE id = '${id}'`));
+    worker.send({ type: "job_progress", job_id: id, attempt: 1, seq: 0, delta: "" });
+    await worker.quiet();
+    expect((await hub.job(id)).status).toBe("running");
+    expect(await streamed()).not.toMatch(/streamed\\*":true/);
+    worker.send({ type: "job_progress", job_id: id, attempt: 1, seq: 1, delta: "t" });
+    await worker.quiet();
+    expect(await streamed()).toMatch(/streamed\\*":true/);
+  });
+
   test.for(["job_ack", "job_progress"])("[WS9] [WS11] a %s of a job that is not held is told job_cancel", async (type) => {
     const hub = new TestHub();
     const worker = await hub.worker();

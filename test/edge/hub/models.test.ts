@@ -1,5 +1,6 @@
 import { TIMING } from "../../../src/protocol/times.ts";
-import { describe, expect, test, vi } from "vitest";
+import { env } from "cloudflare:workers";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { ModelList } from "../../../src/protocol/models.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
@@ -54,6 +55,40 @@ describe("GET /v1/models", () => {
       const answer = await hub.stub.commit(commitInput({ jobType: "LLM_INFER", model, payload: '{"job_type":"LLM_INFER","prompt":"p"}' }));
       expect(answer).toMatchObject({ ok: false, reason: "no_such_model" });
     }
+  });
+
+  test("[JB10] has no model that no job can reach: its worker found no place for it", async () => {
+    // Of the hub itself, which has no part of the router's.
+    for (const [name, value] of Object.entries({ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip" })) {
+      const before = Reflect.get(env, name);
+      Reflect.set(env, name, value);
+      onTestFinished(() => void (before === undefined ? Reflect.deleteProperty(env, name) : Reflect.set(env, name, before)));
+    }
+    const hub = new TestHub();
+    const all = Array.from({ length: 100 }, (_, n) => `m${n}`);
+    const headers = { "x-test-ip": "203.0.113.7" };
+    const workers = [];
+    for (let n = 0; n <= LIMITS.modelPlacesPerNetwork / 100; n++) {
+      const worker = await hub.connect(newKey(), undefined, headers);
+      await worker.register({ models: n === 0 ? all : [`first of ${n}`, ...all.slice(1)].map((name) => name.replaceAll(" ", "-")) });
+      workers.push(worker);
+    }
+    const { data } = await list(hub);
+    expect(data.find(({ id }) => id === "m99")?.workers).toBe(LIMITS.modelPlacesPerNetwork / 100);
+    expect(data.map(({ id }) => id)).not.toContain("first-of-10");
+  });
+
+  test("[JB10] the names in a refusal are a second old at most, and are not put together again for each", async () => {
+    const hub = new TestHub();
+    await hub.worker({ models: ["here"] });
+    hub.skip(TIMING.modelsReturn);
+    const refused = async (): Promise<unknown> =>
+      hub.stub.commit(commitInput({ jobType: "LLM_INFER", model: "gone", payload: '{"job_type":"LLM_INFER","prompt":"p"}' }));
+    expect(await refused()).toMatchObject({ reason: "no_such_model", models: ["here"] });
+    await hub.worker({ models: ["new"] });
+    expect(await refused()).toMatchObject({ models: ["here"] });
+    hub.skip(TUNING.offeredModelsFresh);
+    expect(await refused()).toMatchObject({ models: ["here", "new"] });
   });
 
   test("[JB10] [WS3] a second register of the socket replaces the models", async () => {

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { RETRY_AFTER, TIMING } from "../../../src/protocol/times.ts";
 import { type Answer, commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
@@ -28,6 +29,18 @@ async function fill(hub: TestHub, bytes: number): Promise<void> {
   await hub.sql(`INSERT INTO filling VALUES (zeroblob(${bytes}))`);
   hub.skip(2_000);
 }
+
+test("[LM3] one run of the cron deletes as many idempotency keys as a busy hub gets between two runs", async () => {
+  const hub = new TestHub();
+  await hub.workersOnline();
+  const rows = 3 * TUNING.purgedRows + 1;
+  const old = Date.now() - 3 * 24 * 3_600_000;
+  await hub.sql(
+    `INSERT INTO idempotency WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows}) SELECT 'u', i, 'f', 'j', ${old} FROM n`,
+  );
+  await hub.stub.wake();
+  expect(await hub.sql("SELECT count(*) AS n FROM idempotency")).toEqual([{ n: 0 }]);
+});
 
 const from = (ip: string) => ({ "x-test-ip": ip });
 let clients = 0;

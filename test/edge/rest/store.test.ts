@@ -146,6 +146,35 @@ describe("pairings and users", () => {
     expect(await marks()).toEqual(first);
   });
 
+  test.each([
+    ["lists the user's jobs", "/v1/jobs?user_id=owner", undefined],
+    ["lists the user's pairings", "/v1/trust/list?user_id=owner", undefined],
+    ["asks for a code", "/v1/trust/create", { user_id: "owner" }],
+  ])("[LM3] whoever %s with the token marks the user, once a day; a stranger does not", async (_, path, body) => {
+    const request = async (token: string): Promise<number> => {
+      const headers = { "content-type": "application/json", "x-user-token": token };
+      const init = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+      return (await main.fetch(new Request(`http://x${path}`, init), env)).status;
+    };
+    const usedAt = async () => await env.DB.prepare("SELECT used_at FROM users").first<number>("used_at");
+    const create = { method: "POST", headers: { "content-type": "application/json", "x-user-token": "a token of the owner's" }, body: '{"user_id":"owner"}' };
+    expect((await main.fetch(new Request("http://x/v1/trust/create", create), env)).status).toBe(201);
+    const set = (at: number) => env.DB.prepare("UPDATE users SET used_at = ?").bind(at).run();
+
+    await set(Date.now() - 2 * DAY);
+    const before = await usedAt();
+    expect(await request("another token, of a stranger")).toBe(401);
+    expect(await usedAt()).toBe(before);
+    const began = Date.now();
+    expect(await request("a token of the owner's")).toBeLessThan(300);
+    expect(await usedAt()).toBeGreaterThanOrEqual(began);
+
+    const today = Date.now() - DAY / 2;
+    await set(today);
+    expect(await request("a token of the owner's")).toBeLessThan(300);
+    expect(await usedAt()).toBe(today);
+  });
+
   test("[LM3] only these pairings of this user are marked", async () => {
     for (const name of ["owner", "other"]) for (const at of [1, 2]) await pair(name, at, 0);
     await env.DB.prepare("UPDATE pairings SET provider_pubkey = 'k' || paired_at").run();

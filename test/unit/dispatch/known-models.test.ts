@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { KnownModels } from "../../../src/coordinator/dispatch/known-models.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
+import { Desk, words } from "./desk.ts";
 
 const NOW = 1_000_000;
 
@@ -86,4 +87,45 @@ test("[JB10] a change says only what is new and what is gone, and of too many na
   expect(models.change("a", names, more, NOW)).toEqual({ kept: more.slice(0, -1), fresh: ["new"], gone: names.slice(-1) });
   expect(models.change("b", [], ["new"], NOW).fresh).toEqual([]);
   expect(models.change("a", more.slice(0, -1), [], NOW).gone).toEqual(names.slice(0, -1));
+});
+
+/** Workers of one network that have all its places, 25 for each. */
+function fullNetwork(): Desk {
+  const desk = new Desk();
+  for (let n = 0; n < LIMITS.modelPlacesPerNetwork / 25; n++) desk.register(`w${n}`, { network: "full", models: MODELS });
+  return desk;
+}
+
+const MODELS = Array.from({ length: 25 }, (_, n) => `m${n}`);
+
+test("[JB10] a worker that found no places gets those that another one of its network gives back, and with them the job that waits", () => {
+  const desk = fullNetwork();
+  desk.register("late", { network: "full", models: MODELS });
+  expect(desk.state.workers.get("late")?.models).toEqual([]);
+  for (let n = 0; n < LIMITS.modelPlacesPerNetwork / 25; n++) desk.submit(`busy${n}`, { jobType: "LLM_INFER", model: "m0" });
+  expect(words(desk.submit("j", { jobType: "LLM_INFER", model: "m3" }))).toBe("");
+  expect(words(desk.tell({ type: "disconnect", connId: "w7#1" }))).toContain("assign j 1 to late#1");
+  expect([desk.state.workers.get("late")?.models, desk.state.unplaced.size]).toEqual([MODELS, 0]);
+});
+
+test("[JB10] it also gets those that an update gives back; what it announced before it left or changed is forgotten", () => {
+  const desk = fullNetwork();
+  for (const key of ["changes", "leaves", "waits"]) desk.register(key, { network: "full", models: [key] });
+  const update = (key: string, models: string[]) => desk.tell({ type: "update", connId: `${key}#1`, capabilities: new Set(["LLM_INFER"]), acks: true, models });
+  update("changes", []);
+  desk.tell({ type: "disconnect", connId: "leaves#1" });
+  expect([...desk.state.unplaced].map(({ key }) => key)).toEqual(["waits"]);
+  update("w3", ["m0", "m1"]);
+  expect([desk.state.workers.get("waits")?.models, desk.state.workers.get("changes")?.models, desk.state.unplaced.size]).toEqual([["waits"], [], 0]);
+});
+
+test("[JB10] places are offered to twenty workers at once, and to the others when more are given back or with the next sweep", () => {
+  const desk = fullNetwork();
+  const late = Array.from({ length: 25 }, (_, n) => `late${n}`);
+  for (const key of late) desk.register(key, { network: "full", models: [key] });
+  const placed = () => late.filter((key) => desk.state.workers.get(key)?.models.length === 1).length;
+  desk.tell({ type: "disconnect", connId: "w0#1" });
+  expect(placed()).toBe(20);
+  desk.pass(TIMING.sweep);
+  expect(placed()).toBe(25);
 });
