@@ -16,7 +16,8 @@ const DATED = /\b(?:invoice date|date of issue|issue date|billing date|issued on
 const TOTALS = [
   /\b(?:amount|total|balance) (?:due|payable|owed)\b|\bamount to pay\b/gi,
   /\bgrand total\b|\btotal amount\b|\binvoice total\b/gi,
-  /(?<!sub[- ]?)\b(?:total|gesamtbetrag|gesamt)\b/gi,
+  // "Total tax" is a tax, and "total items" a number of them.
+  /(?<!sub[- ]?)\b(?:total|gesamtbetrag|gesamt)\b(?! {1,3}(?:sales tax|tax|vat|gst|hst|mwst|ust|tva|iva|discount|savings|shipping|delivery|weight|items?|units?|qty|quantity|pages?)\b)/gi,
 ];
 const SUBTOTAL = [/\bsub[- ]?total\b|\bnet (?:total|amount)\b|\bzwischensumme\b/gi];
 const TAX = /\b(?:sales tax|tax|vat|gst|hst|mwst|ust|tva|iva)\b(?! ?(?:id|no|nr|number|reg|invoice|included|exempt))(?: \d(?= ?[:(]))?/gi;
@@ -120,8 +121,9 @@ function ownText(before: string, after: string): string {
   return /\([^)]*$/.test(described) ? after.slice(0, after.indexOf(")") + 1) : "";
 }
 
-// A remark or a date between a label and its amount: "Total (2 items) $5.75", "Due in 30 days: $5.75". "(USD 5.75)" is an amount.
-const REMARK = /^\s{0,9}(?:\((?!(?:[A-Z]{3} ?)?[\d.,]+(?: ?[A-Z]{3})?\))[^()\p{Sc}]*\p{L}[^()]*\)|(?:by|on|before|until|within|in|for)\b[^:.,\p{Sc}]{1,40}:)/u;
+// A remark or a date between a label and its amount: "Total (2 items) $5.75", "Total (2): $5.75", "Due in 30 days: $5.75". "(USD 5.75)" is an amount.
+const REMARK =
+  /^\s{0,9}(?:\(\d{1,3}\)(?= ?:)|\((?!(?:[A-Z]{3} ?)?[\d.,]+(?: ?[A-Z]{3})?\))[^()\p{Sc}]*\p{L}[^()]*\)|(?:by|on|before|until|within|in|for)\b[^:.,\p{Sc}]{1,40}:)/u;
 // After a new clause the amount belongs to another label: "total of 3 items, tax $4".
 const NEW_CLAUSE = /[;]|, \p{L}|(?<!\bincl|\binkl)\. \p{Lu}/u;
 const OTHER_LABEL = /\b(?:incl|inkl|plus|total|sub-?total|tax|vat|gst|hst|mwst|ust|tva|iva|discount|shipping|paid|balance)/i;

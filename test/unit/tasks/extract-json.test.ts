@@ -190,6 +190,11 @@ describe("invoices", () => {
     ["Discount: $5.00\nTotal after discount: $40.00", { discount: 5, total: 40 }],
     ["Tax 1: $3.00\nTax 2: $4.10\nTotal: $49.00", { tax: 7.1, total: 49 }],
     ["Tax 1: 3\nTotal: $49.00", { tax: 3, total: 49 }],
+    ["Total: $49.00\nTotal tax: $8.17", { tax: 8.17, total: 49 }],
+    ["Total: $49.00\nTotal items: 3", { total: 49 }],
+    ["Total discount: $4.00\nTotal: $49.00\nTotal shipping: $5.00", { discount: 4, shipping: 5, total: 49 }],
+    ["Total (2): 5", { total: 5 }],
+    ["Total: (5)", { total: -5 }],
   ])("the amounts of %j", (lines, amounts) => {
     expect(extract(`Invoice INV-1\n${lines}`)[0]).toMatchObject({ type: "invoice", invoice_number: "INV-1", ...amounts });
   });
