@@ -48,6 +48,12 @@ export function commitPrice(policy: ResolvedPolicy): string {
   return CHARGED[policy];
 }
 
+/**
+ * The reasons of a facilitator that say that a payment has been used. They do not say by whom, so its money may have moved. On the SVM the facilitator says it
+ * of a transaction that it was asked to settle before, which may still be under way [PY8].
+ */
+export const ALREADY_USED: readonly unknown[] = ["invalid_exact_evm_nonce_already_used", "nonce_already_used", "duplicate_settlement"];
+
 /** USDC on Solana, by CAIP-2 id: mainnet, devnet, testnet. */
 const SOLANA_USDC: ReadonlyMap<unknown, string> = new Map([
   ["solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"],

@@ -5,7 +5,7 @@ import { cancelSoon } from "./accepted-jobs.ts";
 import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
-import { checkOffers, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
+import { checkOffers, isUsedBefore, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
 import { type Limit, retrying, untilAborted, untilDone } from "./retry.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
@@ -170,8 +170,10 @@ export class Commit {
   }
 }
 
-/** True if this answer proves that there is no job. */
-function isClearRefusal({ status, body }: RouterResponse): boolean {
+/** True if this answer proves that there is no job, and that no money has moved. */
+function isClearRefusal({ status, body, headers }: RouterResponse): boolean {
+  // An earlier call of a facilitator, or of a proxy before it, may have moved the money.
+  if (status === 402 && isUsedBefore(headers)) return false;
   if (status === 503) return isJsonObject(body) && KEPT_NOTHING.includes(body.error);
   return status >= 400 && status < 500 && status !== 408;
 }

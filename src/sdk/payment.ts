@@ -1,5 +1,6 @@
 // Payment of a commit on the client's side: what a payment hook gets and may return, and the limit for prices. On a job's way: pay.
 import { isJsonObject, readJson } from "../protocol/json.ts";
+import { ALREADY_USED } from "../protocol/pricing.ts";
 import type { Credit, PaymentRequired } from "../protocol/rest.ts";
 import { fromBase64 } from "../receipt/bytes.ts";
 import { wrong } from "./check.ts";
@@ -10,7 +11,7 @@ export type PaymentChallenge = { error: string; accepts: PaymentOption[] } & Par
 
 /** What a payment hook gets besides the challenge. */
 export type PaymentAttempt = {
-  /** 1 for the first payment; 2 after the router refused that one with another 402 and did not charge it. */
+  /** 1 for the first payment; 2 after the router refused that one with another 402, which proves that it did not charge it. */
   number: number;
   /** The `PAYMENT-REQUIRED` header as sent (base64 JSON, x402 v2); null if there was none. */
   header: string | null;
@@ -88,12 +89,22 @@ export type Settlement = { charged: boolean; credit: Credit | null } | null;
 
 /** Reads the settlement from the headers of an answer about a job. */
 export function settlementIn(headers: Headers): Settlement {
-  const header = headers.get("payment-response") ?? headers.get("x-payment-response");
-  const value = header === null ? undefined : decodePaymentHeader(header);
+  const value = paymentResponseIn(headers);
   if (!isJsonObject(value)) return null;
   const { extensions } = value;
   const credit = isJsonObject(extensions) ? extensions.credit : undefined;
   return { charged: value.success === true, credit: isCredit(credit) ? credit : null };
+}
+
+/** True if the facilitator said of the payment only that it was used before: its money may have moved [PY8]. */
+export function isUsedBefore(headers: Headers): boolean {
+  const value = paymentResponseIn(headers);
+  return isJsonObject(value) && ALREADY_USED.includes(value.errorReason);
+}
+
+function paymentResponseIn(headers: Headers): unknown {
+  const header = headers.get("payment-response") ?? headers.get("x-payment-response");
+  return header === null ? undefined : decodePaymentHeader(header);
 }
 
 /**

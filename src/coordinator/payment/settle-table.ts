@@ -1,4 +1,5 @@
 // What a facilitator's answer to settle means for the money: one closed table. What it does not name is unknown. On a job's way: settle.
+import { ALREADY_USED } from "../../protocol/pricing.ts";
 
 /**
  * What one settle call has shown [PY8].
@@ -24,12 +25,6 @@ export type SettleReply = {
 
 /** The statuses of a facilitator that does not accept the request: no access, not found, too many requests. 521 is how Cloudflare says that the facilitator's server refused the connection. */
 const NOT_ASKED: readonly number[] = [401, 403, 404, 429, 521];
-
-/**
- * The reasons that say that the authorization has been used. On the SVM the facilitator says it of a transaction that it was asked to settle before, which may
- * still be under way.
- */
-const ALREADY_USED: ReadonlySet<string> = new Set(["invalid_exact_evm_nonce_already_used", "nonce_already_used", "duplicate_settlement"]);
 
 /**
  * The reasons that a facilitator gives before it sends anything: those of x402's specification and of its own facilitators (@x402/evm and @x402/svm 2.3 to
@@ -116,6 +111,6 @@ export function meaningOf({ status, success, errorReason, transaction }: SettleR
   if (NOT_ASKED.includes(status)) return "not_asked";
   if (status >= 500) return "lost";
   if (success !== false) return "unknown";
-  if (ALREADY_USED.has(errorReason)) return "already_used";
+  if (ALREADY_USED.includes(errorReason)) return "already_used";
   return REFUSED.has(errorReason) ? "refused" : "unknown";
 }

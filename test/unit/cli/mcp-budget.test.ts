@@ -116,6 +116,14 @@ describe("the spending limit of mcp", () => {
     expect([error.idempotencyKey, budget.counted]).toEqual([expect.any(String), counted]);
   });
 
+  it("[PY8] counts a payment of which the facilitator says only that it was used before: its money may have moved", async () => {
+    const router = await RouterServer.start({ gated: true, payment: () => "payment_failed: invalid_exact_evm_nonce_already_used" });
+    const budget = new Budget(20_000n);
+    const purchase = new Purchase(budget);
+    purchase.failed(await rejection(router.client({ payment: purchase.within(pay) }).run({ job_type: "LLM_INFER", prompt: "hi" })));
+    expect(budget.counted).toBe(10_000n);
+  });
+
   it("does not count a job that was paid from credit", async () => {
     const budget = new Budget(20_000n);
     (await signed(budget)).completed({ fromCredit: true });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ALREADY_USED } from "../../../src/protocol/pricing.ts";
 import { keptNothing, mayBeAccepted } from "../../../src/sdk/commit.ts";
 import { inDollars } from "../../../src/sdk/payment.ts";
 import {
@@ -96,6 +97,24 @@ describe("payment", () => {
     const error = await rejection(router.client({ payment: hook }).run(CLASSIFY, { idempotencyKey: "mine" }));
     expect(error).toMatchObject({ code: "payment_required", reason: "payment_already_used", idempotencyKey: "mine" });
     expect(asked).toHaveLength(1);
+  });
+
+  it.each(ALREADY_USED)(
+    "[PY8] the facilitator answers %s, so the money may have moved: the hook is not asked again, and the error is no refusal",
+    async (word) => {
+      const router = await RouterServer.start({ gated: true, payment: () => `payment_failed: ${word}` });
+      const { hook, asked } = payer();
+      const error = await rejection(router.client({ payment: hook }).run(CLASSIFY, { idempotencyKey: "mine" }));
+      expect(error).toMatchObject({ code: "payment_required", reason: `payment_failed: ${word}`, idempotencyKey: "mine" });
+      expect([asked.length, mayBeAccepted(error), keptNothing(error)]).toEqual([1, true, false]);
+    },
+  );
+
+  it("[PY8] another reason of the facilitator is a refusal, and the hook is asked for one more payment", async () => {
+    const router = await RouterServer.start({ gated: true, payment: () => "payment_failed: insufficient_funds" });
+    const { hook, asked } = payer();
+    expect(mayBeAccepted(await rejection(router.client({ payment: hook }).run(CLASSIFY)))).toBe(false);
+    expect(asked).toHaveLength(2);
   });
 
   it("a lost request without a payment does not stop the hook from paying", async () => {

@@ -29,7 +29,7 @@ export type Rules = {
   receipt: (receipt: Receipt, job: Job) => unknown;
   /** Whether a paired worker is online. */
   trusted: boolean;
-  /** Whether the commits cost; `payment` says why a payment is refused, or undefined. */
+  /** Whether the commits cost; `payment` says why a payment is refused, or undefined. The word of a facilitator comes after `payment_failed: `. */
   gated: boolean;
   payment: (header: string) => string | undefined;
   /** The models that are online. A job may name one of them only. */
@@ -230,7 +230,9 @@ export class RouterServer {
       description: resource.description,
       mimeType: resource.mimeType,
     };
-    json(response, 402, { error, accepts: [offer], x402Version: 2, resource }, { "payment-required": header });
+    const [, errorReason] = error.split("payment_failed: ");
+    const settlement = errorReason === undefined ? {} : { "payment-response": Buffer.from(JSON.stringify({ success: false, errorReason })).toString("base64") };
+    json(response, 402, { error, accepts: [offer], x402Version: 2, resource }, { "payment-required": header, ...settlement });
   }
 
   #create({ headers, body }: Received, response: ServerResponse): void {
