@@ -114,6 +114,10 @@ export const TIMING = {
   svmLifetime: 120 * SECOND,
   /** How long a signed payment must stay valid: `maxTimeoutSeconds` of a 402. */
   paymentValid: 300 * SECOND,
+  /** How far the clock of Solana may be from ours if a transaction that is not in its history is to be void [PY8]. */
+  svmClock: 1 * MINUTE,
+  /** How much earlier or later than its time a transaction is looked for too: so much may the clock of Solana have moved since, against ours [PY8]. */
+  svmDrift: 10 * MINUTE,
   /** How long after its time a transaction that is not in the history of Solana is void: later a node may have forgotten the history [PY8]. */
   svmHistory: 1 * HOUR,
   /** This long before an authorization ends, the hub asks once more for an unknown outcome, without waiting for the next retry [PY8]. */

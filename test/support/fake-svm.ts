@@ -5,7 +5,9 @@ import { base58 } from "@scure/base";
 import { onTestFinished, vi } from "vitest";
 
 type Call = { id: number; method: string; params: readonly unknown[] };
-type Landed = { signature: string; account: string; time: number | null; transaction: string; err: unknown; memo: string | null };
+type Balance = { accountIndex: number; mint: string; owner?: string; uiTokenAmount: { amount: string; decimals: number } };
+type Balances = { preTokenBalances?: Balance[]; postTokenBalances?: Balance[] };
+type Landed = { signature: string; account: string; time: number | null; transaction: string; err: unknown; memo: string | null; balances: Balances };
 
 export const RPC_URL = "https://node.test/v2/secret-api-key";
 const GENESIS = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG";
@@ -16,6 +18,8 @@ const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 const key = (n: number) => Uint8Array.from({ length: 32 }, (_, at) => (at === 0 ? n : 7));
 const ACCOUNT = base58.encode(key(3));
+export const MINT = base58.encode(key(4));
+export const PAYEE = base58.encode(key(6));
 const BLOCKHASH = base58.encode(key(99));
 
 /** A small transfer: fee payer, payer, source, mint, destination, programs; with a memo and, if asked for, a nonce in place of the blockhash. */
@@ -30,6 +34,12 @@ export function transaction({ memo = "memo-1", nonce = false, signed = false } =
   const message = [0x80, 2, 1, 4, keys.length, ...keys.flatMap((bytes) => [...bytes]), ...key(99), instructions.length, ...instructions.flat(), 0];
   const signatures = [...Array.from({ length: 64 }, () => (signed ? 9 : 0)), ...Array.from({ length: 64 }, () => 8)];
   return { base64: Buffer.from([2, ...signatures, ...message]).toString("base64"), key: bytesToHex(sha256(Uint8Array.from(message))) };
+}
+
+/** The balances of the payee's token account before and after a transaction. Left out of them: an account that did not exist, `null`. */
+export function balances(before: string | null, after: string, { mint = MINT, owner = PAYEE }: { mint?: string; owner?: string | null } = {}): Balances {
+  const one = (amount: string): Balance => ({ accountIndex: 4, mint, ...(owner !== null && { owner }), uiTokenAmount: { amount, decimals: 6 } });
+  return { preTokenBalances: before === null ? [] : [one(before)], postTokenBalances: [one(after)] };
 }
 
 /** A Solana node for the requests about landed transactions; a slot is 400 ms. It counts what it is asked, and ends with its test. */
@@ -54,10 +64,12 @@ export class FakeSvm {
     return Math.floor(this.time / 400);
   }
 
-  land(base64: string, { time = this.time - 1_000, err = null, memo = null, account = ACCOUNT }: Partial<Landed> = {}): string {
+  land(base64: string, given: Partial<Landed> = {}): string {
+    const { time = this.time - 1_000, err = null, memo = null, account = ACCOUNT } = given;
+    const { balances: moved = balances("7", "1007") } = given;
     const signature = base58.encode(Uint8Array.from({ length: 64 }, (_, at) => (at < 4 ? this.#count >> (8 * at) : 200)));
     this.#count++;
-    this.landed.unshift({ signature, account, time, transaction: base64, err, memo });
+    this.landed.unshift({ signature, account, time, transaction: base64, err, memo, balances: moved });
     return signature;
   }
 
@@ -98,7 +110,7 @@ export class FakeSvm {
       }
       case "getTransaction": {
         const found = this.landed.find(({ signature }) => signature === first);
-        return found === undefined ? null : { slot: 1, transaction: [found.transaction, "base64"], meta: { err: found.err }, version: 0 };
+        return found === undefined ? null : { slot: 1, transaction: [found.transaction, "base64"], meta: { err: found.err, ...found.balances }, version: 0 };
       }
       default:
         throw new Error(`${method} was called`);

@@ -19,19 +19,31 @@ const slot = z.int().min(0);
 const Signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 const Entries = z.array(z.object({ signature: Signature, err: z.unknown(), memo: z.string().nullish(), blockTime: z.int().nullish() }));
 type Entry = z.infer<typeof Entries>[number];
-const Landed = z.object({ transaction: z.tuple([z.string(), z.literal("base64")]), meta: z.object({ err: z.unknown() }) });
+const digits = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform(BigInt);
+/** The token accounts that a transaction names. An old node leaves out their owners. */
+const Balances = z.array(z.object({ mint: z.string(), owner: z.string(), uiTokenAmount: z.object({ amount: digits }) }));
+const Moved = z.object({ preTokenBalances: Balances, postTokenBalances: Balances });
+const Landed = z.object({ transaction: z.tuple([z.string(), z.literal("base64")]), meta: z.looseObject({ err: z.unknown() }) });
 const Validity = z.object({ context: z.object({ slot }), value: z.boolean() });
 const Payload = z.object({ payload: z.object({ transaction: z.string() }) });
+const Terms = z.object({ asset: z.string(), payTo: z.string(), amount: digits });
 
-/** A transaction to look for: the account in whose history it must be, and the texts of its memos. */
-type Wanted = { transaction: SvmTransaction; account: string; memos: string[] };
+/** A transaction to look for: the account in whose history it must be, the texts of its memos, and what it has to pay. */
+type Wanted = { transaction: SvmTransaction; account: string; memos: string[]; terms: z.infer<typeof Terms> };
 
-/** The newest finalized block: its slot, and its time in ms. */
-type Head = { slot: number; time: number };
+/** The newest finalized block: its slot, its time in ms, and how far that is from our own time, less than 0 if it is behind. */
+type Head = { slot: number; time: number; skew: number };
+
+/** The first and the last time at which a transaction can be in the history, ms. */
+type Range = { from: number; to: number };
 
 /**
  * Solana. A landed transaction is ours if its message is, byte by byte: its signature is made by the facilitator, so nobody else knows it before. It is looked for
- * in the finalized history of the payer's token account. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
+ * in the finalized history of the payer's token account. It has paid if our payee has the amount more: a transfer that a program of the payer makes may move less, or
+ * nothing. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
  */
 export class SvmChain implements ChainSource {
   readonly most = 4;
@@ -52,7 +64,8 @@ export class SvmChain implements ChainSource {
     const genesis = await this.#ask(z.string(), "getGenesisHash", []);
     if (this.#network !== `solana:${genesis.slice(0, 32)}`) throw new RpcFailure("wrong_chain");
     const finalized = await this.#ask(slot, "getSlot", [{ commitment: "finalized" }]);
-    const head: Head = { slot: finalized, time: (await this.#ask(slot, "getBlockTime", [finalized])) * 1_000 };
+    const time = (await this.#ask(slot, "getBlockTime", [finalized])) * 1_000;
+    const head: Head = { slot: finalized, time, skew: time - now };
     const answers: ChainAnswer[] = [];
     for (const doubt of doubts) answers.push(await this.#read(doubt, head, now));
     return answers;
@@ -72,11 +85,12 @@ export class SvmChain implements ChainSource {
 
   async #search(doubt: Doubt, wanted: Wanted, head: Head, now: number): Promise<ChainAnswer> {
     const { found } = doubt;
+    const range = rangeOf(doubt, head);
     const page = { limit: LIMITS.chainSignatures, commitment: "finalized", ...(found?.before !== undefined && { before: found.before }) };
     const entries = await this.#ask(Entries, "getSignaturesForAddress", [wanted.account, page]);
     let read = 0;
     for (const [at, entry] of entries.entries()) {
-      if (!mayBe(entry, wanted, doubt)) continue;
+      if (!mayBe(entry, wanted, range)) continue;
       if (read === LIMITS.chainTransactions) return { kind: "undecided", found: searchedTo(entries[at - 1] ?? entry, found), more: true };
       read++;
       const landed = await this.#ask(Landed, "getTransaction", [
@@ -88,10 +102,14 @@ export class SvmChain implements ChainSource {
       if (message === undefined) return undecided(found, "invalid_response");
       if (toHex(sha256(message)) !== doubt.key) continue;
       if ((entry.err === null) !== (landed.meta.err === null)) return undecided(null, "contradiction");
-      return landed.meta.err === null ? { kind: "settled", transaction: entry.signature } : { kind: "void", proof: "failed" };
+      if (landed.meta.err !== null) return { kind: "void", proof: "failed" };
+      const gained = gainOf(landed.meta, wanted);
+      if (gained === null) return undecided(found, "no_balances");
+      // The message cannot run a second time.
+      return gained >= wanted.terms.amount ? { kind: "settled", transaction: entry.signature } : { kind: "void", proof: "used_elsewhere" };
     }
     const last = entries.at(-1);
-    const isOver = last === undefined || entries.length < LIMITS.chainSignatures || timeOf(last) < beginningOf(doubt);
+    const isOver = last === undefined || entries.length < LIMITS.chainSignatures || timeOf(last) < range.from;
     if (!isOver) return { kind: "undecided", found: searchedTo(last, found), more: true };
     return this.#absent(doubt, wanted, head, now);
   }
@@ -103,6 +121,8 @@ export class SvmChain implements ChainSource {
     const hasNonce = transaction.instructions.some(({ program }) => program === SYSTEM_PROGRAM);
     const isTime = head.time >= expiresAt && now >= expiresAt && head.time < expiresAt + TIMING.svmHistory;
     if (hasNonce || !isTime) return nothing;
+    // Then the times of the history say too little: it may have landed at another time than those that were looked at.
+    if (Math.abs(head.skew) > TIMING.svmClock) return undecided(found, "clock");
     const { context, value: isValid } = await this.#ask(Validity, "isBlockhashValid", [transaction.blockhash, { commitment: "finalized" }]);
     if (isValid || context.slot < head.slot) return nothing;
     // An older node answers.
@@ -121,23 +141,36 @@ export class SvmChain implements ChainSource {
 }
 
 /** What to look for; null if the payload is erased. */
-function wantedOf({ payload }: Doubt): Wanted | null {
-  const parsed = readAs(Payload, payload);
+function wantedOf({ payload, requirements }: Doubt): Wanted | null {
+  const [parsed, terms] = [readAs(Payload, payload), readAs(Terms, requirements)];
   const bytes = parsed === null ? null : fromBase64(parsed.payload.transaction);
   const transaction = bytes === null ? null : readTransaction(bytes);
-  if (transaction === null) return null;
+  if (transaction === null || terms === null) return null;
   const source = transaction.instructions.find(isTransfer)?.accounts[0];
   const account = source ?? transaction.signers[1] ?? transaction.signers[0];
   if (account === undefined) return null;
   const texts = transaction.instructions.filter(({ program }) => program === MEMO_PROGRAM).map(({ data }) => new TextDecoder().decode(data));
   // The beginning, and only of a text that every RPC shows in the same way.
   const memos = texts.map((text) => text.slice(0, MEMO_CHARS)).filter((text) => /^[\w-]+$/.test(text));
-  return { transaction, account, memos };
+  return { transaction, account, memos, terms };
 }
 
-/** When the transaction was signed at the earliest, ms: its blockhash was fresh enough to be verified when it came to us. */
-function beginningOf({ expiresAt }: Doubt): number {
-  return expiresAt - 2 * TIMING.svmLifetime;
+/** How much more of our token our payee has since this transaction; null if the node does not say it. */
+function gainOf(meta: unknown, { terms }: Wanted): bigint | null {
+  const moved = Moved.safeParse(meta).data;
+  if (moved === undefined) return null;
+  const sum = (balances: z.infer<typeof Balances>): bigint =>
+    balances.filter(({ mint, owner }) => mint === terms.asset && owner === terms.payTo).reduce((total, { uiTokenAmount }) => total + uiTokenAmount.amount, 0n);
+  return sum(moved.postTokenBalances) - sum(moved.preTokenBalances);
+}
+
+/**
+ * Between which times of the history the transaction is, ms: its blockhash was fresh enough to be verified when it came to us, and is too old soon after it has
+ * expired. These are times of our clock and the history has those of the chain, so the range is wider, and includes the same times by the chain's clock.
+ */
+function rangeOf({ expiresAt }: Doubt, { skew }: Head): Range {
+  const from = expiresAt - 2 * TIMING.svmLifetime + Math.min(0, skew) - TIMING.svmDrift;
+  return { from, to: expiresAt + TIMING.svmLifetime + Math.max(0, skew) + TIMING.svmDrift };
 }
 
 /** Without a time an entry may be of any time. */
@@ -146,9 +179,9 @@ function timeOf({ blockTime }: Entry): number {
 }
 
 /** True if this entry may be the transaction: by its time, and by its memos, if the RPC shows them. */
-function mayBe(entry: Entry, { memos }: Wanted, doubt: Doubt): boolean {
+function mayBe(entry: Entry, { memos }: Wanted, { from, to }: Range): boolean {
   const time = timeOf(entry);
-  if (time < beginningOf(doubt) || (time !== Infinity && time > doubt.expiresAt + TIMING.svmLifetime)) return false;
+  if (time < from || (time !== Infinity && time > to)) return false;
   const { memo } = entry;
   return typeof memo !== "string" || memos.every((text) => memo.includes(text));
 }

@@ -11,6 +11,7 @@ import {
   type Signature,
   type Transaction,
 } from "@solana/kit";
+import { getTokenDecoder, getTokenSize, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
 import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
 import { type TransactionError, transactionError } from "./transaction-error.ts";
 
@@ -28,7 +29,12 @@ export type Landed = {
   readonly error: TransactionError | null;
   readonly logs: readonly string[];
   readonly bytes: Uint8Array;
+  /** Of the token accounts that it names, before it and after it. */
+  readonly balances: { readonly before: readonly TokenBalance[]; readonly after: readonly TokenBalance[] };
 };
+
+/** What a token account holds: its place among the accounts of the transaction, and what an RPC tells of it. */
+type TokenBalance = { accountIndex: number; mint: Address; owner: Address; uiTokenAmount: { amount: string } };
 
 /** What a simulation says. */
 export type Simulated = { error: TransactionError | null; logs: readonly string[]; units: number };
@@ -158,16 +164,30 @@ export class Ledger {
   }
 
   #run(transaction: Transaction, bytes: Uint8Array): Landed | null {
+    const before = this.#balances(transaction);
     const result: TransactionMetadata | FailedTransactionMetadata = this.#svm.sendTransaction(transaction);
     const error = result instanceof FailedTransactionMetadata ? transactionError(result) : null;
     // A transaction that cannot pay its fee or is signed wrongly leaves no trace.
     if (typeof error === "string") return null;
     const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
     const signature = firstSignature(transaction);
-    const landed: Landed = { signature, slot: this.slot, at: this.#now(), error, logs: meta.logs(), bytes };
+    const balances = { before, after: this.#balances(transaction) };
+    const landed: Landed = { signature, slot: this.slot, at: this.#now(), error, logs: meta.logs(), bytes, balances };
     this.#landed.set(signature, landed);
     this.#messages.add(messageKey(transaction));
     return landed;
+  }
+
+  #balances({ messageBytes }: Transaction): TokenBalance[] {
+    return getCompiledTransactionMessageDecoder()
+      .decode(messageBytes)
+      .staticAccounts.flatMap((address, accountIndex) => {
+        const account = this.account(address);
+        // A mint belongs to the same program and is shorter.
+        if (!account.exists || account.programAddress !== TOKEN_PROGRAM_ADDRESS || account.data.length !== getTokenSize()) return [];
+        const { mint, owner, amount } = getTokenDecoder().decode(account.data);
+        return [{ accountIndex, mint, owner, uiTokenAmount: { amount: String(amount) } }];
+      });
   }
 
   #refusal(transaction: Transaction, replaceBlockhash: boolean): TransactionError | null {

@@ -117,7 +117,10 @@ function methodsOf(ledger: Ledger, { confirmMs }: RpcOptions): Record<string, Me
         slot: landed.slot,
         blockTime: Math.floor(landed.at / 1000),
         version: 0,
-        meta: { err: landed.error, fee: 5_000, logMessages: landed.logs, innerInstructions: [] },
+        meta: {
+          ...{ err: landed.error, fee: 5_000, logMessages: landed.logs, innerInstructions: [] },
+          ...{ preTokenBalances: landed.balances.before, postTokenBalances: landed.balances.after },
+        },
         transaction: [Buffer.from(landed.bytes).toString("base64"), "base64"],
       };
     },

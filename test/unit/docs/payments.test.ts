@@ -21,6 +21,8 @@ describe("docs/payments.md", () => {
     ["PY8", `no answer within ${seconds(TIMING.settle)}, 5xx, a connection that was cut`],
     ["PY8", `${LIMITS.assumedPerPayer} times a day for one payer and ${LIMITS.assumedPerHub} for all`],
     ["PY8", `in pages of ${LIMITS.chainPageBlocks} blocks`],
+    ["PY8", `while the chain's clock is at most ${seconds(TIMING.svmClock)} from ours`],
+    ["PY8", `and by the chain's, and ${minutes(TIMING.svmDrift)} more on each side`],
     ["PY9", `${LIMITS.heldPayments} payments of this payer are held, or ${LIMITS.unsettledPayments} are not settled`],
     ["PY9", `its total time of ${seconds(TIMING.total)} after it had streamed text`],
     ["PY5", `is being verified; only in memory, and forgotten after ${seconds(TIMING.reservation)}`],

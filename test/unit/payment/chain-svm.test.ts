@@ -4,19 +4,20 @@ import { TIMING } from "../../../src/protocol/times.ts";
 import type { ChainAnswer, Doubt, Found } from "../../../src/coordinator/payment/chain.ts";
 import { SvmChain } from "../../../src/coordinator/payment/chain-svm.ts";
 import { readTransaction } from "../../../src/coordinator/chain/svm-transaction.ts";
-import { FakeSvm, NETWORK, RPC_URL, transaction } from "../../support/fake-svm.ts";
+import { balances, FakeSvm, MINT, NETWORK, PAYEE, RPC_URL, transaction } from "../../support/fake-svm.ts";
 
 const OURS = transaction();
 const LANDED = transaction({ signed: true }).base64;
 const OTHER = transaction({ memo: "memo-2", signed: true }).base64;
 const SECOND = 1_000;
+const TERMS = JSON.stringify({ asset: MINT, payTo: PAYEE, amount: "1000" });
 
 type Given = { found?: Found | null; left?: number; what?: { base64: string; key: string } };
 
 /** A payment that has so many milliseconds left. */
 function doubtOf(node: FakeSvm, { found = null, left = 60 * SECOND, what = OURS }: Given = {}): Doubt {
   const payload = JSON.stringify({ x402Version: 2, payload: { transaction: what.base64 } });
-  return { key: what.key, payload, requirements: "{}", expiresAt: node.time + left, block: null, found };
+  return { key: what.key, payload, requirements: TERMS, expiresAt: node.time + left, block: null, found };
 }
 
 const chain = () => new SvmChain({ url: RPC_URL, deadline: 1_000 }, NETWORK);
@@ -53,6 +54,86 @@ describe("what became of a transaction", () => {
     const node = new FakeSvm();
     node.land(LANDED, { err: { InstructionError: [2, { Custom: 1 }] } });
     expect(await readOne(node)).toEqual({ kind: "void", proof: "failed" });
+  });
+
+  test.each([
+    ["to an account that existed", balances("7", "1007")],
+    ["to one that is new", balances(null, "1000")],
+    ["and more", balances("0", "5000")],
+  ])("[PY8] it has moved our amount to our payee %s: settled", async (_, moved) => {
+    const node = new FakeSvm();
+    const signature = node.land(LANDED, { balances: moved });
+    expect(await readOne(node)).toEqual({ kind: "settled", transaction: signature });
+  });
+
+  test.each([
+    ["nothing", balances("1007", "1007")],
+    ["less", balances("7", "1006")],
+    ["another token", balances("7", "1007", { mint: PAYEE })],
+    ["to somebody else", balances("7", "1007", { owner: MINT })],
+    ["no token at all", { preTokenBalances: [], postTokenBalances: [] }],
+  ])("[PY8] it succeeded, and moved %s: void, because its message cannot run again", async (_, moved) => {
+    const node = new FakeSvm();
+    node.land(LANDED, { balances: moved });
+    expect(await readOne(node)).toEqual({ kind: "void", proof: "used_elsewhere" });
+  });
+
+  test.each([
+    ["balances", {}],
+    ["balances after it", { preTokenBalances: [] }],
+    ["owners of its accounts", balances("7", "1007", { owner: null })],
+  ])("[PY8] a node that knows no %s decides nothing", async (_, moved) => {
+    const node = new FakeSvm();
+    node.isValid = false;
+    node.land(LANDED, { balances: moved });
+    expect(await readOn(node, doubtOf(node, { left: -SECOND }), 4)).toMatchObject({ answer: { kind: "undecided", fault: "no_balances" } });
+  });
+
+  describe("the clock of the chain is not ours", () => {
+    /** A payment that came by our clock when the chain's was so far off, and landed 5 s later. What is read so long after that, and how often. */
+    async function readLate(skew: number, after: number, lands: boolean): Promise<{ answer: ChainAnswer; signature: string | null }> {
+      const node = new FakeSvm();
+      node.isValid = false;
+      const came = node.time;
+      node.time = came + skew + 5 * SECOND;
+      const signature = lands ? node.land(LANDED, { time: node.time }) : null;
+      node.land(OTHER, { time: node.time + SECOND });
+      node.time = came + skew + after;
+      const doubt = { ...doubtOf(node), expiresAt: came + TIMING.svmLifetime };
+      for (let found: Found | null = null, readings = 1; ; readings++) {
+        const [answer] = await chain().read([{ ...doubt, found }], came + after);
+        if (answer === undefined) throw new Error("no answer");
+        if (answer.kind !== "undecided" || readings === 6) return { answer, signature };
+        found = answer.found;
+      }
+    }
+
+    test.each([
+      ["3 minutes behind", -180],
+      ["5 minutes ahead", 300],
+      ["half an hour behind", -1_800],
+      ["half an hour ahead", 1_800],
+    ])("[PY8] it is %s: a transaction that landed is found, and never void", async (_, skew) => {
+      for (const after of [5, 60, 125, 400, 2_500]) {
+        const { answer, signature } = await readLate(skew * SECOND, after * SECOND, true);
+        expect(answer, `after ${after} s`).toEqual({ kind: "settled", transaction: signature });
+      }
+    });
+
+    test.each([
+      ["3 minutes behind", -180],
+      ["5 minutes ahead", 300],
+    ])("[PY8] it is %s: what is not there is not void", async (_, skew) => {
+      for (const after of [400, 2_500]) {
+        expect((await readLate(skew * SECOND, after * SECOND, false)).answer, `after ${after} s`).toEqual({
+          ...{ kind: "undecided", found: null, more: false, fault: "clock" },
+        });
+      }
+    });
+
+    test.each([-60, 60])("[PY8] it is %i s ahead: what is not there is void", async (skew) => {
+      expect((await readLate(skew * SECOND, 400 * SECOND, false)).answer).toEqual({ kind: "void", proof: "expired" });
+    });
   });
 
   test("[PY8] it is not there: the doubt stays while its blockhash is valid or our time for it is not over", async () => {
