@@ -215,9 +215,12 @@ export class LedgerStore {
     return JSON.stringify({ ...response, extensions: { credit: { amount, asset, balance: String(balance(payment)) } } });
   }
 
-  /** JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. */
+  /**
+   * JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. After a doubt an answer refuses nothing: an earlier
+   * call may have moved the money, so the job stays accepted [PY8].
+   */
   refusalOf(key: string, jobId: string): string | null {
-    const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND phase ->> '$.reason' IN ('refused', 'already_used')";
+    const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND doubts = 0 AND phase ->> '$.reason' IN ('refused', 'already_used')";
     return this.#sql.exec<{ response: string | null }>(query, key, jobId).toArray()[0]?.response ?? null;
   }
 

@@ -118,7 +118,8 @@ test(
       return it.store.refusalOf("key", "job");
     };
     expect(told({ phase: { kind: "void", reason: "refused" } })).toBe(response);
-    expect(told({ doubts: 1, phase: { kind: "unresolved", reason: "already_used", retryDue: null } })).toBe(response);
+    expect(told({ phase: { kind: "unresolved", reason: "already_used", retryDue: null } })).toBe(response);
+    expect(told({ doubts: 1, phase: { kind: "unresolved", reason: "already_used", retryDue: null } })).toBeNull();
     expect(told({ phase: { kind: "void", reason: "refused" }, jobId: "another" })).toBeNull();
     expect(told({ phase: { kind: "void", reason: "unused" } })).toBeNull();
     expect(told({ doubts: 1, phase: { kind: "unresolved", reason: "expired", retryDue: null } })).toBeNull();

@@ -397,6 +397,24 @@ describe("a router and a hub that disagree", () => {
     expect(await copied(payment.key, "settled")).toMatchObject({ settlement: "0x01" });
   });
 
+  test("[API5] [PY8] an answer that comes late, after the facilitator said that the payment was used: the job stays accepted, and its key buys no second one", async () => {
+    const hub = new TestHub();
+    listen();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: false, errorReason: "nonce_already_used" }));
+    await hub.worker();
+    const idempotency = { key: "late", fingerprint: "f" };
+    const [payment, input] = [paymentInput(), commitInput({ idempotency })];
+    await hub.stub.reserve(input, payment);
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
+    await hub.pass(TIMING.settleReport);
+    const known = await hub.stub.reserve(commitInput(), payment);
+    await hub.stub.cancel(input.id, known.state === "known" ? (known.cancelToken ?? "") : "");
+    await hub.pass(TIMING.settleRetry);
+    expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "already_used" });
+    expect(await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true })).toMatchObject({ ok: true, jobId: input.id });
+    expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId: input.id });
+  });
+
   test("[PY7] a poll of a job is one call of the hub, with its settlement", async () => {
     const hub = new TestHub({ TESTNET_MODE: "false" });
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
