@@ -111,14 +111,19 @@ export const rateLimit =
 
 /** The 429 of a client that is over a rate; null if it may go on. */
 export async function refuseOverRate(c: AppContext, rate: keyof typeof RATED): Promise<Response | null> {
+  const retryAfter = await countRequest(c, rate);
+  return retryAfter === null ? null : refuse(c, "rate_limited", retryAfter);
+}
+
+/** Counts a request for a rate of its client. If the client is over it, returns in how many seconds it may come again, otherwise null. */
+export async function countRequest(c: AppContext, rate: keyof typeof RATED): Promise<number | null> {
   const { setting, period, clients, counter } = RATED[rate];
   const settings = c.get("settings");
   if (!settings.rateLimits) return null;
   const client = clientOf(c.req.raw, settings);
   const pass = clients.take(client, settings.rates[setting], Date.now());
-  if (!pass.ok) return refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
-  if (isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client))) return refuse(c, "rate_limited", period / 1_000);
-  return null;
+  if (!pass.ok) return pass.reason.retryAfter / 1_000;
+  return isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client)) ? period / 1_000 : null;
 }
 
 /** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */

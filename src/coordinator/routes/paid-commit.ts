@@ -9,7 +9,7 @@ import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { refuseOverRate } from "../http/middleware.ts";
+import { countRequest, refuseOverRate } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
 import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -30,17 +30,18 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
 
 /**
  * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. A request
- * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9].
+ * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. If it has a job, it gets that all the same: its payer may have
+ * lost the first answer, and would read from a 429 that nothing was charged.
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
   const over = await refuseOverRate(c, "paidCommits");
   if (over !== null) return over;
   await next();
-  const late = c.get("hasPaid") === true ? null : await refuseOverRate(c, "commits");
-  if (late === null) return;
+  const retryAfter = c.get("hasPaid") === true ? null : await countRequest(c, "commits");
+  if (retryAfter === null || c.get("hasJob") === true) return;
   const { body } = c.res;
-  c.set("isReplaced", true);
+  const late = refuse(c, "rate_limited", retryAfter);
   // No header of the replaced answer must stay, because Hono gives all of them to each later answer.
   c.res = undefined;
   c.res = new Response(late.body, {
@@ -132,6 +133,7 @@ async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string,
 
 /** The job of a commit that was paid, now or when it came first. */
 function accepted(c: AppContext, job: BoughtJob): Result<AcceptedJob, Response> {
+  c.set("hasJob", true);
   setSettlement(c, job.settlement);
   return { ok: true, value: job };
 }

@@ -1,5 +1,7 @@
-import { beforeEach, describe, expect, test } from "vitest";
-import { type Overrides, TASK, failingHub, freshInstance, post, refusal, rest } from "./rest.ts";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { CommitResponse } from "../../../src/protocol/job.ts";
+import { authorization, encode, evmOffer } from "../../support/payments.ts";
+import { type Overrides, TASK, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 
 beforeEach(freshInstance);
 
@@ -86,6 +88,25 @@ test("[LM2] [PY9] commits with a payment have a rate of their own; one whose pay
   const hub = failingHub({});
   expect(await refusal(await post(COMMIT, TASK, { ...client, "x-payment": "x" }, { ...few, ...hub }), 429), "a fifth one with a payment").toBe("rate_limited");
   expect(hub.calls()).toBe(0);
+});
+
+test("[LM2] [PY6] a payer who sends a payment again gets its job, also over the rate against which such a commit counts", async () => {
+  const { network, payTo, token } = evmOffer();
+  const payer = authorization(0).authorization.from;
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ isValid: true, payer }));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const [client, job] = [someone(), { ...TASK, user_id: crypto.randomUUID() }];
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const paid = { ...client, "payment-signature": encode({ x402Version: 2, accepted, payload: authorization(Date.now()) }) };
+  const terms = { EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+  const few = { ...ON, ...terms, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
+  const answers = [];
+  // The first is verified. The second counts, and the third is over the rate.
+  for (let n = 0; n < 3; n++) answers.push(await post("/v1/jobs/commit/fast", job, paid, few));
+  expect(answers.map(({ status, headers }) => [status, headers.get("retry-after")])).toEqual(answers.map(() => [201, null]));
+  const ids = await Promise.all(answers.map(async (answer) => (await read(answer, CommitResponse)).job_id));
+  expect(new Set(ids).size).toBe(1);
+  expect(await refusal(await commit(client, few), 429)).toBe("rate_limited");
 });
 
 test("[LM2] in testnet mode a payment header changes nothing: there is one rate", async () => {
