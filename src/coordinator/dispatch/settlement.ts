@@ -162,10 +162,12 @@ export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Paym
   setTimer(state, job);
 }
 
-/** The cause of failure of a job that reaches its total deadline. */
+/** The cause of failure of a job that reaches its total deadline. If its payment is being settled, its money may move yet, and no other cause tells its payer so. */
 export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
   const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
-  return payment !== undefined && payment.doubts > 0 && payment.expiresAt <= now ? "payment_failed" : "deadline_exceeded";
+  if (payment === undefined) return "deadline_exceeded";
+  const isOpen = payment.phase.kind === "settling" || (payment.doubts > 0 && payment.expiresAt <= now);
+  return isOpen ? "payment_failed" : "deadline_exceeded";
 }
 
 function paid(state: DispatchState, payment: Payment, job: LiveJob | undefined, phase: Extract<PaymentPhase, { kind: "settled" }>, ctx: ReduceContext): void {

@@ -352,6 +352,21 @@ describe("settle between claim and assignment", () => {
     expect(desk.where("m")).toBe("settling");
   });
 
+  test("[PY7] [PY8] the total time of a job is over while its payment is settled: payment_failed, because its money may move yet; then it is a credit", () => {
+    const desk = new Desk({ settlements: 1 });
+    for (let n = 0; n < 11; n++) desk.register(`w${n}`);
+    for (let n = 0; n < 11; n++) desk.pay(`k${n}`, `j${n}`, { payer: `p${n}` });
+    for (let n = 0; n < 9; n++) {
+      desk.pass(19_000);
+      desk.settled(`k${n}`);
+    }
+    desk.pass(TIMING.total - 9 * 19_000);
+    expect([desk.money("k9"), desk.money("k10")]).toEqual(["settling", "void unused"]);
+    expect([desk.where("j9"), desk.where("j10")]).toEqual(["failed payment_failed", "failed deadline_exceeded"]);
+    desk.settled("k9");
+    expect(desk.money("k9")).toBe("credit");
+  });
+
   test("[PY7] a job whose window is over waits only as long as a worker that may take it is kept for a settlement that has not begun", () => {
     const desk = new Desk({ settlements: 0 });
     desk.register("w");
