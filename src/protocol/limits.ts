@@ -125,7 +125,7 @@ export const LIMITS = {
   networksRemembered: 5_000,
   /** Settlements that the hub itself has in progress at the same time: of held, retried and orphaned payments [PY7]. */
   settlements: 64,
-  /** Payments that wait until the hub may settle them. Above that, a paid commit gets 503 `queue_full` [PY7]. */
+  /** Payments of live jobs that wait until the hub may settle them. Above that, a paid commit that no idle worker can take gets 503 `queue_full` [PY7]. */
   queuedSettlements: 1_000,
   /** Payments of one payer that wait for a worker or for the outcome of their settlement [PY9]. */
   heldPayments: 4,

@@ -80,8 +80,10 @@ export const TIMING = {
   settleReport: 25 * SECOND,
   /** The first pause before the hub asks again for the outcome of an unknown settlement [PY8]. */
   settleRetry: 2 * SECOND,
-  /** The longest of these pauses [PY8]. */
+  /** The longest of these pauses before the authorization has expired, and the first one after that [PY8]. */
   settleRetryMax: 5 * MINUTE,
+  /** The longest of these pauses after the authorization has expired [PY8]. */
+  settleRetryLate: 1 * HOUR,
   /** When the chain is read about a payment, after its doubt began, or when a search goes on [PY8]. */
   chainFirst: 1 * SECOND,
   /** How long the chain's RPC may take for one request about payments [PY8]. */

@@ -1,4 +1,5 @@
 // Recomputes the indexes of the dispatch core and compares them, for the simulation.
+import { TIMING } from "../../src/protocol/times.ts";
 import type { DispatchState, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
 import { broken } from "./violation.ts";
 
@@ -309,7 +310,7 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
-  const { payments, settlingByHub, settlingByRequest, settleQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
+  const { payments, settlingByHub, settlingByRequest, settleQueue, askQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
   const unsettled = new Map<string, Set<string>>();
   const credits = new Map<string, Set<string>>();
   let timed = 0;
@@ -317,7 +318,7 @@ function checkLedger(state: DispatchState): void {
   for (const [key, { phase, payer, jobId, expiresAt, credit }] of payments) {
     const isResting = phase.kind === "unresolved" && phase.retryDue === null;
     if (credit === undefined && (phase.kind === "spent" || phase.kind === "void" || isResting)) broken("ledger", `${key} is ${phase.kind} and still there`);
-    const due = "until" in phase ? phase.until : "retryDue" in phase && !settleQueue.has(key) ? phase.retryDue : null;
+    const due = "until" in phase ? phase.until : "retryDue" in phase && !settleQueue.has(key) && !askQueue.has(key) ? phase.retryDue : null;
     if (timers.has(key) !== (due != null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
     if (due != null) timed++;
     // Where the chain is read, nothing is due before the end of an authorization whose job has ended.
@@ -329,6 +330,8 @@ function checkLedger(state: DispatchState): void {
     if ((settlingByHub.has(key) || settlingByRequest.has(key)) !== (phase.kind === "settling"))
       broken("ledger", `nobody or somebody settles ${key}, which is ${phase.kind}`);
     if (settleQueue.has(key) && !["held", "unknown", "unresolved"].includes(phase.kind)) broken("ledger", `${key} waits to be settled and is ${phase.kind}`);
+    if (askQueue.has(key) && phase.kind !== "unknown" && phase.kind !== "unresolved") broken("ledger", `${key} waits to be asked about and is ${phase.kind}`);
+    if (state.jobs.has(jobId) ? askQueue.has(key) : settleQueue.has(key)) broken("ledger", `${key} waits in the wrong queue`);
     if (phase.kind === "held") {
       const job = state.jobs.get(jobId);
       if (job?.payment !== key) broken("ledger", `${key} is held for ${jobId}, which does not know of it`);
@@ -340,13 +343,14 @@ function checkLedger(state: DispatchState): void {
     }
     if (credit !== undefined) credits.set(payer ?? key, (credits.get(payer ?? key) ?? new Set()).add(key));
     if (payer === null) continue;
-    if (["held", "settling", "unknown"].includes(phase.kind)) unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
+    const isLate = phase.kind === "settling" && phase.until - TIMING.settleReport >= expiresAt;
+    if (["held", "settling", "unknown"].includes(phase.kind) && !isLate) unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
   }
   if (timers.size !== timed) broken("ledger", "timers has strangers");
   if (settlingByHub.size + settlingByRequest.size !== settling) broken("ledger", "settlingByHub has strangers");
-  if (settleQueue.size > 0 && settlingByHub.size < state.settings.settlements)
-    broken("ledger", `${settleQueue.size} wait to be settled, ${settlingByHub.size} are`);
-  for (const key of settleQueue) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
+  if (settleQueue.size + askQueue.size > 0 && settlingByHub.size < state.settings.settlements)
+    broken("ledger", `${settleQueue.size + askQueue.size} wait to be settled, ${settlingByHub.size} are`);
+  for (const key of [...settleQueue, ...askQueue]) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
   checkSame(unsettledByPayer, unsettled, "unsettledByPayer");
   checkSame(creditsByPayer, credits, "creditsByPayer");
 }

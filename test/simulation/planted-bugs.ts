@@ -430,13 +430,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "else if (settlingByHub.size >= state.settings.settlements) {",
     "else if (settlingByHub.size >= 99) {",
   ),
-  one(
-    "PY7",
-    "the next settlement is never begun",
-    "settlement.ts",
-    "for (const next of state.ledger.settleQueue) {",
-    "for (const next of new Set<string>()) {",
-  ),
+  one("PY7", "the next settlement is never begun", "settlement.ts", "for (const queue of [settleQueue, askQueue]) {", "for (const queue of [askQueue]) {"),
   one(
     "PY7",
     "a held payment stays when its job has ended",

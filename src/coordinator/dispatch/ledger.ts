@@ -1,6 +1,6 @@
 // A payment: its phases and legal moves. And the ledger: the payments that are not done, with their indexes. On a job's way: pay, until the end.
 import { LIMITS } from "../../protocol/limits.ts";
-import { DAY } from "../../protocol/times.ts";
+import { DAY, TIMING } from "../../protocol/times.ts";
 import type { OrderedPool } from "./pools.ts";
 
 /** One real payment, as the router read it. These facts are signed and never change. Amounts in atomic units, times in ms since the epoch [PY6]. */
@@ -183,8 +183,10 @@ export type Ledger = {
   readonly settlingByHub: Set<string>;
   /** Keys of the payments that are being settled by the request that brought them [PY7]. */
   readonly settlingByRequest: Set<string>;
-  /** Payments that wait until the hub may settle them, in the order of their arrival. */
+  /** Payments of live jobs that wait until the hub may settle them, in the order of their arrival. */
   readonly settleQueue: Set<string>;
+  /** Payments of jobs that have ended, which wait until the hub may ask about them again. They come after those of `settleQueue`, and keep no payment out. */
+  readonly askQueue: Set<string>;
   /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
   readonly creditsByPayer: Map<string, Set<string>>;
@@ -210,9 +212,13 @@ function isDone({ phase, credit }: Payment): boolean {
   return phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
-/** True if a payment may still be settled. One that has expired is `unresolved` and asked for during a whole day, but must not count against its payer. */
-function isUnsettled({ phase }: Payment): boolean {
-  return phase.kind === "held" || phase.kind === "settling" || phase.kind === "unknown";
+/**
+ * True if a payment may still be settled. One that has expired is `unresolved` and asked for during a whole day, but must not count against its payer, nor while
+ * it is asked for.
+ */
+function isUnsettled({ phase, expiresAt }: Payment): boolean {
+  if (phase.kind === "settling") return phase.until - TIMING.settleReport < expiresAt;
+  return phase.kind === "held" || phase.kind === "unknown";
 }
 
 /** Whose balance a payment belongs to. A payment without a known payer has one of its own. */
@@ -235,7 +241,10 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
   else ledger.timers.remove(key);
   if ("assumedAt" in phase && phase.assumedAt !== undefined) ledger.assumed.set(key, { payer, at: phase.assumedAt });
   else ledger.assumed.delete(key);
-  if (phase.kind !== "held" && phase.kind !== "unknown" && phase.kind !== "unresolved") ledger.settleQueue.delete(key);
+  if (phase.kind !== "held" && phase.kind !== "unknown" && phase.kind !== "unresolved") {
+    ledger.settleQueue.delete(key);
+    ledger.askQueue.delete(key);
+  }
 }
 
 /** Removes a payment from the ledger as if it had never come. */

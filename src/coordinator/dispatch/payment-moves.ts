@@ -42,7 +42,7 @@ export function isPaid(state: DispatchState, job: LiveJob): boolean {
  * has ended and the chain is read, it waits until it has expired: another call tells nothing that the chain does not, and could move money for nothing [PY8].
  */
 export function startSettling(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
-  const { settlingByHub, settlingByRequest, settleQueue, timers } = state.ledger;
+  const { settlingByHub, settlingByRequest, settleQueue, askQueue, timers } = state.ledger;
   const { key, expiresAt } = payment;
   if (state.settings.chain && ctx.now < expiresAt && !state.jobs.has(payment.jobId)) {
     timers.add(key, expiresAt, 0);
@@ -50,7 +50,7 @@ export function startSettling(state: DispatchState, payment: Payment, ctx: Reduc
   }
   if (ctx.settledByRequest === key) settlingByRequest.add(key);
   else if (settlingByHub.size >= state.settings.settlements) {
-    settleQueue.add(key);
+    (state.jobs.has(payment.jobId) ? settleQueue : askQueue).add(key);
     timers.remove(key);
     return;
   } else {
@@ -82,6 +82,8 @@ export function closePaymentOf(state: DispatchState, job: LiveJob, outcome: Outc
   const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
   if (payment?.jobId !== job.id) return null;
   const { phase } = payment;
+  const { settleQueue, askQueue } = state.ledger;
+  if (settleQueue.delete(payment.key)) askQueue.add(payment.key);
   close(state, payment, judgeSpent(state, job, payment, outcome, ctx), ctx);
   return outcome.status === "completed" && (phase.kind === "settled" || phase.kind === "covered") ? phase.transaction || null : null;
 }

@@ -31,7 +31,8 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     refuse(job, ctx);
     return { state: "refused", reason: "no_trusted_worker" };
   }
-  const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements;
+  // With an idle worker its own request would settle it.
+  const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements && !hasIdleWorker(state, job, ctx);
   if (isQueueFull || !hasPlace(state, job, facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
@@ -118,7 +119,8 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
       payment.phase = { kind: "held" };
     } else if ("retryDue" in payment.phase && typeof payment.phase.retryDue === "number") {
       // If the clock was set back since, the next try could be hours away.
-      payment.phase = { ...payment.phase, retryDue: Math.min(payment.phase.retryDue, now + TIMING.settleRetryMax) };
+      const most = payment.phase.kind === "unresolved" ? TIMING.settleRetryLate : TIMING.settleRetryMax;
+      payment.phase = { ...payment.phase, retryDue: Math.min(payment.phase.retryDue, now + most) };
     }
     indexPayment(state.ledger, payment);
   }

@@ -23,13 +23,16 @@ export function settled(state: DispatchState, { key, settlement, by, stored }: O
   settleNext(state, ctx);
 }
 
-/** Starts the settlements that wait, as many as may be under way. */
+/** Starts the settlements that wait, as many as may be under way: first those of live jobs. */
 function settleNext(state: DispatchState, ctx: ReduceContext): void {
-  for (const next of state.ledger.settleQueue) {
-    if (state.ledger.settlingByHub.size >= state.settings.settlements) return;
-    state.ledger.settleQueue.delete(next);
-    const waiting = state.ledger.payments.get(next);
-    if (waiting !== undefined) startSettling(state, waiting, ctx);
+  const { settleQueue, askQueue, settlingByHub, payments } = state.ledger;
+  for (const queue of [settleQueue, askQueue]) {
+    for (const next of queue) {
+      if (settlingByHub.size >= state.settings.settlements) return;
+      queue.delete(next);
+      const waiting = payments.get(next);
+      if (waiting !== undefined) startSettling(state, waiting, ctx);
+    }
   }
 }
 
@@ -219,11 +222,12 @@ function askAgain(state: DispatchState, payment: Payment, ctx: ReduceContext): v
 }
 
 function nextTry(payment: Payment, now: number): number {
-  const pause = now < payment.expiresAt ? Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax) : TIMING.settleRetryMax;
-  const next = now + pause;
+  // As long as it has been expired, so the pause doubles.
+  if (now >= payment.expiresAt) return now + Math.min(Math.max(now - payment.expiresAt, TIMING.settleRetryMax), TIMING.settleRetryLate);
+  const next = now + Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax);
   // Facilitators say "expired" a few seconds early, and from then on do not tell whether the payment was used.
   const lastChance = payment.expiresAt - TIMING.settleLastChance;
   if (now < lastChance) return Math.min(next, lastChance);
   // The end of the authorization ends the job, so a try is due then.
-  return now < payment.expiresAt ? Math.min(next, payment.expiresAt) : next;
+  return Math.min(next, payment.expiresAt);
 }

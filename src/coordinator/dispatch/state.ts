@@ -272,6 +272,7 @@ export function createState(settings: DispatchSettings): DispatchState {
       settlingByHub: new Set(),
       settlingByRequest: new Set(),
       settleQueue: new Set(),
+      askQueue: new Set(),
       unsettledByPayer: new Map(),
       creditsByPayer: new Map(),
       streamed: new Map(),

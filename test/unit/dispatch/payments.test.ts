@@ -399,6 +399,9 @@ describe("settle between claim and assignment", () => {
     for (let n = 0; n < LIMITS.queuedSettlements; n++) desk.state.ledger.settleQueue.add(`k${n}`);
     expect(words(desk.reserve("k", "j"))).toBe("queue_full");
     expect(desk.money("k")).toBe("gone");
+    // Its own request would settle it at once.
+    desk.register("w");
+    expect(words(desk.reserve("k", "j"))).toBe("reserved");
   });
 
   /** A desk where the request that brought `k` settles it, and `w` is kept for its job. */
@@ -726,18 +729,60 @@ describe("nobody knows", () => {
 
   test("[PY8] asked for a day after it expired, and never void; it holds nothing up meanwhile [PY9]", () => {
     const desk = unknown();
-    let calls = 0;
-    for (let n = 0; n < 400; n++) {
-      if (!words(desk.pass(TIMING.settleRetryMax)).includes("settle k")) continue;
-      calls++;
+    const end = desk.rows.get("k")?.expiresAt ?? 0;
+    const asked: number[] = [];
+    for (let minute = 0; minute < 2_000; minute++) {
+      if (!words(desk.pass(60_000)).includes("settle k")) continue;
+      if (desk.now >= end) asked.push(Math.round((desk.now - end) / 60_000));
+      if (desk.now > end + 60_000) expect(desk.state.ledger.unsettledByPayer.size).toBe(0);
       desk.settled("k", LOST);
-      if (desk.now > 1_000_000 + 600_000) expect(desk.state.ledger.unsettledByPayer.size).toBe(0);
     }
     expect(desk.money("k")).toBe("unresolved expired");
-    expect([calls > 280, calls < 310]).toEqual([true, true]);
+    // Minutes after it has expired: the pause doubles up to an hour.
+    expect(asked.slice(0, 8)).toEqual([0, 5, 10, 20, 40, 80, 140, 200]);
+    expect([asked.length, asked.at(-1)]).toEqual([28, 1_400]);
     expect([desk.state.ledger.payments.size, desk.state.ledger.timers.size]).toEqual([0, 0]);
     desk.settled("k");
     expect(desk.money("k")).toBe("credit");
+  });
+
+  test("[PY7] [PY8] however many payments of jobs that have ended wait to be asked about, they keep no payment out, and a live job comes before them", () => {
+    const desk = new Desk();
+    desk.register("w");
+    for (let n = 0; n <= LIMITS.queuedSettlements; n++) {
+      desk.pay(`k${n}`, `j${n}`, { payer: `p${n}` });
+      desk.settled(`k${n}`, LOST);
+    }
+    desk.settings.settlements = 0;
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    desk.pass(60_000);
+    expect(words(desk.reserve("live", "live", { payer: "quin" })), "their jobs are live").toBe("queue_full");
+    desk.pass(240_000);
+    expect([desk.where("j0"), desk.where(`j${LIMITS.queuedSettlements}`)]).toEqual(["failed payment_failed", "failed payment_failed"]);
+    desk.settings.settlements = 1;
+    expect(words(desk.tell({ type: "settled", key: "none", settlement: LOST, by: "hub", stored: null }))).toBe("settle k0");
+    expect(words(desk.pay("live", "live", { payer: "quin" }))).toBe("reserved");
+    desk.register("w");
+    expect(words(desk.settled("k0", LOST))).toBe("settle live");
+    expect(words(desk.settled("live"))).toBe("assign live 1 to w#2, settle k1");
+  });
+
+  test("[PY9] payments that have expired do not count against their payer, nor while they are asked about", () => {
+    const desk = new Desk();
+    desk.register("w");
+    for (let n = 0; n < LIMITS.heldPayments; n++) {
+      desk.pay(`k${n}`, `j${n}`);
+      desk.settled(`k${n}`, LOST);
+    }
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    const next = () => words(desk.reserve("next", "next"));
+    expect(next()).toBe("too_many_held_payments");
+    // Asked for the last time before they expired, and then again.
+    desk.pass(300_000 - TIMING.settleLastChance + TIMING.settleReport);
+    expect(desk.money("k0")).toBe("unresolved expired");
+    desk.pass(TIMING.settleRetryMax);
+    expect([0, 1, 2, 3].map((n) => desk.money(`k${n}`))).toEqual(["settling", "settling", "settling", "settling"]);
+    expect(next()).toBe("reserved");
   });
 
   test("[PY8] the operator makes a payment in doubt a credit, and it pays for a job", () => {

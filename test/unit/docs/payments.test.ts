@@ -17,6 +17,7 @@ describe("docs/payments.md", () => {
     ["PY7", `If no worker is free within ${seconds(TIMING.claimWindow)}, the job fails with \`no_eligible_worker\``],
     ["PY8", `again after ${seconds(TIMING.settleRetry)} and then after twice as long each time, up to every ${minutes(TIMING.settleRetryMax)}`],
     ["PY8", `the coordinator goes on asking for ${TIMING.unknownSettlement / 3_600_000} h`],
+    ["PY8", `after pauses that double from ${minutes(TIMING.settleRetryMax)} to ${TIMING.settleRetryLate / 3_600_000} h`],
     ["PY8", `the facilitator gave no usable answer within ${seconds(TIMING.verify)}`],
     ["PY8", `no answer within ${seconds(TIMING.settle)}, 5xx, a connection that was cut`],
     ["PY8", `${LIMITS.assumedPerPayer} times a day for one payer and ${LIMITS.assumedPerHub} for all`],
