@@ -112,30 +112,37 @@ function csvRecord(lines: readonly string[], from: number, delimiter: string): {
   if (from >= lines.length || (lines[from] ?? "").trim() === "") return undefined;
   const cells: string[] = [];
   let cell = "";
+  // Kept beside the cell: a look at the whole cell for every quote would take quadratic time.
+  let isBlank = true;
   let quoted = false;
   let length = 0;
+  const add = (char: string): void => {
+    cell += char;
+    isBlank &&= char.trim() === "";
+  };
   for (let to = from; to < lines.length && to - from < RECORD_LINES; to++) {
     const line = lines[to] ?? "";
     length += line.length;
     if (quoted) {
       if (length > RECORD_LENGTH) return undefined;
-      cell += "\n";
+      add("\n");
     }
     for (let i = 0; i < line.length; i++) {
       const char = line[i] ?? "";
       if (quoted) {
-        if (char !== '"') cell += char;
+        if (char !== '"') add(char);
         else if (line[i + 1] === '"') {
-          cell += '"';
+          add('"');
           i++;
         } else quoted = false;
-      } else if (char === '"' && cell.trim() === "") {
+      } else if (char === '"' && isBlank) {
         quoted = true;
         cell = "";
       } else if (char === delimiter) {
         cells.push(cell.trim());
         cell = "";
-      } else cell += char;
+        isBlank = true;
+      } else add(char);
     }
     if (!quoted) return { cells: [...cells, cell.trim()], to: to + 1 };
   }
