@@ -15,6 +15,7 @@ import {
 import { inDollars } from "../sdk/payment.ts";
 import { shortKey } from "../receipt/ed25519.ts";
 import { untrusted } from "../protocol/text.ts";
+import { onCtrlC } from "./ctrl-c.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, withPrompt } from "./input.ts";
 import { sameKeyText } from "./paying.ts";
@@ -85,9 +86,7 @@ export async function waitFor<T>(
     isLive = false;
   };
   const ticking = setInterval(draw, SECOND_MS);
-  const onSignal = () => ending.abort();
-  // `once`, so that a second Ctrl-C ends the program immediately.
-  process.once("SIGINT", onSignal);
+  const endCtrlC = onCtrlC(() => ending.abort());
   const change = (next: string | undefined) => {
     if (next === undefined || next === state) return;
     state = next;
@@ -120,7 +119,7 @@ export async function waitFor<T>(
   } finally {
     hide();
     clearInterval(ticking);
-    process.off("SIGINT", onSignal);
+    endCtrlC();
   }
 }
 

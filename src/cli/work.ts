@@ -13,6 +13,7 @@ import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.t
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
+import { SAME_KEYPRESS_MS } from "./ctrl-c.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */
@@ -156,16 +157,17 @@ function doctorCommand({ coordinators, folder, config }: WorkerPlan): string {
   return ownCommand(["worker doctor", ...urls, ...(folder === configFolder() ? [] : [`--config-dir ${shellWord(folder)}`])].join(" "));
 }
 
-/** The first signal drains, the second one ends the process at once. Returns a function that removes the listeners. */
+/** The first signal drains, the next one that is not of the same key press ends the process at once. Returns a function that removes the listeners. */
 function onSignals(desktop: DesktopWorker, beforeExit: () => void): () => void {
-  let asked = false;
+  let asked: number | null = null;
   const listener = (signal: NodeJS.Signals) => {
-    if (asked) {
+    if (asked === null) {
+      asked = performance.now();
+      void desktop.drain();
+    } else if (performance.now() - asked > SAME_KEYPRESS_MS) {
       beforeExit();
       process.exit(signal === "SIGINT" ? 130 : 143);
     }
-    asked = true;
-    void desktop.drain();
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, listener);

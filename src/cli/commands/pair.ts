@@ -12,6 +12,7 @@ import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
+import { onCtrlC } from "../ctrl-c.ts";
 import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";
 import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 
@@ -102,8 +103,7 @@ const pairCreate = command({
 /** Waits for the worker, with a countdown on a terminal. Undefined if the person ends the wait. */
 async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }: { isLive: boolean }): Promise<PairedWorker | undefined> {
   const ending = new AbortController();
-  const onSignal = () => ending.abort();
-  process.once("SIGINT", onSignal);
+  const endCtrlC = onCtrlC(() => ending.abort());
   const draw = () => process.stdout.write(`\r\u001B[K  waiting for a worker; expires in ${countdown(offer.expiresAt.getTime() - Date.now())}`);
   if (isLive) draw();
   const ticking = isLive ? setInterval(draw, SECOND_MS) : undefined;
@@ -114,7 +114,7 @@ async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }:
     throw error;
   } finally {
     clearInterval(ticking);
-    process.off("SIGINT", onSignal);
+    endCtrlC();
     if (isLive) process.stdout.write("\r\u001B[K");
   }
 }

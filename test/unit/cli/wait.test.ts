@@ -165,6 +165,18 @@ describe.runIf(hasScript)("on a terminal", () => {
     expect(again.said()).toContain("continues. To see its result:");
   });
 
+  it("a Ctrl-C that npm forwards is the same one: the question stays", async () => {
+    const router = await RouterServer.start(NEVER);
+    const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    await run.says("waiting for a worker …");
+    run.type("\u0003");
+    await run.says("[y/N]: ");
+    run.interrupt();
+    run.type("y\r");
+    expect(await run.exited).toBe(130);
+    expect(run.said()).toContain(`job ${onlyJob(router)} is cancelled`);
+  });
+
   it("the line is erased when the text begins", async () => {
     const router = await RouterServer.start();
     const run = terminal(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);

@@ -92,14 +92,35 @@ describe("the end of a worker process", () => {
   it.each([
     ["SIGINT", "SIGINT", 130],
     ["SIGHUP", "SIGTERM", 143],
-  ] as const)("after %s a second signal, %s, ends it at once with %i", async (first, second, code) => {
+  ] as const)("after %s another %s, later than one that npm adds, ends it at once with %i", async (first, second, code) => {
     const coordinator = await FakeCoordinator.start();
     const process = start(coordinator, temporaryFolder());
     const { worker } = await coordinator.registered();
     process.kill(first);
     await worker.receive("drain");
-    process.kill(second);
+    const again = setInterval(() => process.kill(second), 50);
     expect((await process.exited).code).toBe(code);
+    clearInterval(again);
+  });
+
+  it.each([
+    ["a Ctrl-C that npm forwards", "SIGINT", "SIGINT"],
+    ["the end of the terminal, of which npm tells too", "SIGHUP", "SIGTERM"],
+  ] as const)("[WS11] %s is one signal: the job ends first", async (_, first, second) => {
+    const coordinator = await FakeCoordinator.start();
+    const process = start(coordinator, temporaryFolder());
+    const { worker } = await coordinator.registered();
+    const job = worker.assign();
+    await worker.receive("job_complete", "job_ack");
+    process.kill(first);
+    await worker.receive("drain");
+    process.kill(second);
+    // Its answer shows that the process has lived on.
+    worker.assign();
+    await worker.receive("job_reject", "drain");
+    worker.send({ type: "job_complete_ack", job_id: job.job_id, status: "accepted" });
+    worker.send({ type: "drained" });
+    expect((await process.exited).code).toBe(0);
   });
 
   it("[WS4] replaced: it says so and exits with 4", async () => {

@@ -1,6 +1,7 @@
 // Runs compute-router on a pseudo-terminal and reads its screen.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { onTestFinished } from "vitest";
 import { CLI } from "../../../support/cli.ts";
 import { until } from "../../../support/until.ts";
@@ -14,6 +15,8 @@ export type Terminal = {
   says: (text: string) => Promise<true>;
   screen: () => Screen;
   type: (text: string) => void;
+  /** Sends SIGINT to the program alone, as npm does after a Ctrl-C. */
+  interrupt: () => void;
   exited: Promise<number>;
 };
 
@@ -41,6 +44,7 @@ export function terminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, {
       ),
     screen: () => new Screen({ columns, rows }).write(said),
     type: (text) => child.stdin.write(text),
+    interrupt: () => void process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8")), "SIGINT"),
     exited: once(child, "close").then(([code]) => Number(code)),
   };
 }
