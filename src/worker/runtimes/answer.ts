@@ -56,12 +56,13 @@ function refuseOverflow(error: { type: string }): void {
 }
 
 /** Makes the RuntimeError for an answer with an error status. It reads the body. */
-export async function httpFailure(response: Response, model: string): Promise<RuntimeError> {
+export async function httpFailure(response: Response, model: string, apiKey?: string): Promise<RuntimeError> {
   const { status } = response;
-  const failure = readFailure(parseJson(await bodyText(response).catch(() => "")));
+  const failure = readFailure(parseJson(await bodyText(response).catch(() => "")), apiKey);
   const said = failure === undefined ? `HTTP ${status}` : `HTTP ${status}: ${failure.message}`;
   const about = `${failure?.codes ?? ""} ${failure?.message ?? ""}`;
-  if (status === 401 || status === 403) return new RuntimeError("runtime_error", `the runtime refuses the worker (${said}): set LLM_API_KEY`);
+  // Without the server's text: the seeker reads the message too, and some servers repeat a part of the key.
+  if (status === 401 || status === 403) return new RuntimeError("runtime_error", `the runtime refuses the worker (HTTP ${status}): set LLM_API_KEY`);
   if (/model_not_found/.test(about) || (status === 404 && /model/i.test(about)))
     return new RuntimeError("model_missing", `the runtime has no model "${model}" (${said})`);
   // LM Studio reports this with status 500 too.
@@ -97,9 +98,13 @@ const FINISHED: Readonly<Record<string, ChatPart["finishReason"]>> = {
 };
 /** The words for an answer that the runtime withheld, or whose rest it withheld. */
 const REFUSED = ["content_filter", "safety"];
-/** Some versions of vLLM answer a prompt that is too long with the number of tokens that are left. */
-const CONTEXT_EXCEEDED =
-  /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long|max_tokens must be at least 1, got -/i;
+/** Some versions of vLLM answer a prompt that is too long with the number of tokens that are left. The last three are from LM Studio, TabbyAPI and TGI. */
+const CONTEXT_EXCEEDED = [
+  /context_length|exceed_context|maximum (context|model) length|context (size|length|window)|prompt is too long|max_tokens must be at least 1, got -/i,
+  />= n_ctx/,
+  /greater than max_seq_len/,
+  /`inputs` (tokens \+ `max_new_tokens` must be <=|must have less than)/,
+];
 
 const Text = z.string().nullish();
 const Message = z.object({ content: Text, reasoning: Text, reasoning_content: Text });
@@ -113,13 +118,17 @@ const ErrorBody = z.union([
   z.object({ error: z.union([z.string().transform((message) => ({ message, code: null, type: null })), ErrorText]) }),
   // vLLM until 2025, and SGLang.
   ErrorText.extend({ object: z.literal("error") }).transform((error) => ({ error })),
+  // TabbyAPI. A list has the prompt in it.
+  z.object({ detail: z.string() }).transform(({ detail }) => ({ error: { message: detail, code: null, type: null } })),
 ]);
 
-/** Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else. */
-export function readChatPart(json: string): ChatPart {
+/**
+ * Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else, without the `apiKey` in its message.
+ */
+export function readChatPart(json: string, apiKey?: string): ChatPart {
   const value = parseJson(json);
   if (value === undefined) throw new RuntimeError("runtime_error", "the runtime sent broken JSON");
-  const failure = readFailure(value);
+  const failure = readFailure(value, apiKey);
   if (failure) {
     throw new RuntimeError(isContextExceeded(failure) ? "context_length_exceeded" : "runtime_error", `the runtime reports: ${failure.message}`);
   }
@@ -146,15 +155,16 @@ function readFinish(word: string | null | undefined): ChatPart["finishReason"] {
 
 /** True if a runtime reports that prompt and answer do not fit its context. */
 function isContextExceeded({ codes, message }: Failure): boolean {
-  return CONTEXT_EXCEEDED.test(`${codes} ${message}`);
+  return CONTEXT_EXCEEDED.some((words) => words.test(`${codes} ${message}`));
 }
 
-/** Parses an error body of OpenAI, Ollama, llama.cpp, vLLM or SGLang; undefined for anything else. */
-function readFailure(value: unknown): Failure | undefined {
+/** Parses an error body of OpenAI, Ollama, llama.cpp, vLLM, SGLang, TGI or TabbyAPI; undefined for anything else. A key of the owner is removed. */
+function readFailure(value: unknown, apiKey = ""): Failure | undefined {
   const body = ErrorBody.safeParse(value);
   if (!body.success) return undefined;
   const { message, code, type } = body.data.error;
-  const line = message.replaceAll(/\s+/g, " ").trim();
+  const keyless = apiKey === "" ? message : message.replaceAll(apiKey, "(the key)");
+  const line = keyless.replaceAll(/\s+/g, " ").trim();
   return { message: line.length > 200 ? `${line.slice(0, 200)}…` : line, codes: [code, type].filter((part) => typeof part === "string").join(" ") };
 }
 

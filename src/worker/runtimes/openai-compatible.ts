@@ -45,10 +45,13 @@ export class OpenAiCompatible implements Runtime {
     return this.#contextTokens;
   }
 
-  /** Streams an answer to the prompt, or to the messages of a chat. An answer without visible text is a `runtime_error`. */
+  /** Streams an answer to the prompt, or to the messages of a chat. An answer without visible text is an error. */
   async generate(prompt: string, options: GenerateOptions): Promise<Generation> {
     const generation = await this.#stream(prompt, options);
     if (generation.text.trim() !== "") return generation;
+    // Some servers cut a long prompt, and then there is no room for an answer.
+    if (generation.usage.prompt_tokens >= (this.#contextTokens ?? Infinity))
+      throw new RuntimeError("context_length_exceeded", "the prompt fills the whole context, so there is no answer");
     const why = generation.finishReason === "length" ? `no visible text within ${this.#maxTokens(options)} tokens` : "an empty answer";
     throw new RuntimeError("runtime_error", `the model returned ${why}`);
   }
@@ -110,7 +113,7 @@ export class OpenAiCompatible implements Runtime {
     }).catch((cause: unknown) => {
       throw new RuntimeError("runtime_unreachable", `no answer from the runtime at ${baseUrl}`, { cause });
     });
-    if (!response.ok) throw await httpFailure(response, this.model);
+    if (!response.ok) throw await httpFailure(response, this.model, apiKey);
     return response;
   }
 
@@ -128,7 +131,7 @@ export class OpenAiCompatible implements Runtime {
     };
     for await (const { data, streamed } of answerData(response)) {
       if (data === "[DONE]") break;
-      const part = readChatPart(data);
+      const part = readChatPart(data, this.#options.apiKey);
       onActivity?.();
       usage = part.usage ?? usage;
       const taken = streamed ? count.take(part) : count.takeWhole(part);

@@ -423,9 +423,25 @@ describe("failures", () => {
       { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", param: null, code: 404 },
       { code: "model_missing", retryable: true, message: /no model "m"/ },
     ],
+    [
+      400,
+      error("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)"),
+      { code: "context_length_exceeded", retryable: true, message: /n_keep \(15028\)/ },
+    ],
+    [
+      422,
+      { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 9000 `inputs` tokens", error_type: "validation" },
+      { code: "context_length_exceeded", retryable: true, message: /<= 2048/ },
+    ],
+    [
+      422,
+      { error: "Input validation error: `inputs` must have less than 4096 tokens. Given: 9000", error_type: "validation" },
+      { code: "context_length_exceeded", retryable: true, message: /4096 tokens/ },
+    ],
+    [400, { detail: "Request length 71599 + 2048 is greater than max_seq_len 65536" }, { code: "context_length_exceeded", retryable: true, message: /71599/ }],
     [400, error("prompt is too long: 9000 tokens > 4096 maximum"), { code: "context_length_exceeded", retryable: true, message: /9000/ }],
-    [403, error("not yours"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
-    [401, error("no key"), { code: "runtime_error", retryable: true, message: /LLM_API_KEY/ }],
+    [403, error("not yours"), { code: "runtime_error", retryable: true, message: /worker \(HTTP 403\): set LLM_API_KEY$/ }],
+    [401, error("wrong key: sk-a***z"), { code: "runtime_error", retryable: true, message: /worker \(HTTP 401\): set LLM_API_KEY$/ }],
     [404, error("model 'm' not found"), { code: "model_missing", retryable: true, message: /no model "m"/ }],
     [400, error("nope", { code: "model_not_found" }), { code: "model_missing", retryable: true, message: /no model "m"/ }],
     [404, "<html>nothing</html>", { code: "runtime_error", retryable: true, message: /no chat completion at \/v1\/chat\/completions \(HTTP 404\)/ }],
@@ -446,6 +462,24 @@ describe("failures", () => {
   it("[LLM6] a message of the server is shortened to one line", async () => {
     const failure = await failureOf((response) => json(response, 500, error(`a\n${"b".repeat(5000)}`)));
     expect(failure).toMatchObject({ message: expect.stringMatching(/^.{1,260}$/) });
+  });
+
+  it.each<[string, (response: ServerResponse) => unknown]>([
+    ["an error", (response) => json(response, 500, error(`${"b".repeat(190)} sk-secret-key is not known`))],
+    ["an error in the stream", (response) => stream(response, event(error("sk-secret-key is not known")))],
+  ])("[LLM6] the key is not repeated from %s", async (_title, answer) => {
+    const { baseUrl } = await serve((_request, response) => answer(response));
+    const generation = new OpenAiCompatible({ baseUrl, model: "m", apiKey: "sk-secret-key" }).generate("Hello?", { signal });
+    await expect(generation).rejects.toMatchObject({ code: "runtime_error", message: expect.stringMatching(/\(the key/) });
+    await expect(generation).rejects.toMatchObject({ message: expect.not.stringContaining("sk-s") });
+  });
+
+  it("[LLM6] an empty answer to a prompt that fills the context is one that does not fit", async () => {
+    const usage = { prompt_tokens: 4_096, completion_tokens: 0 };
+    const { baseUrl } = await serve((_request, response) => json(response, 200, { choices: [{ message: { content: "" }, finish_reason: "length" }], usage }));
+    const answerOf = (contextTokens: number) => new OpenAiCompatible({ baseUrl, model: "m", contextTokens }).generate("Hello?", { signal });
+    await expect(answerOf(4_096)).rejects.toMatchObject({ code: "context_length_exceeded" });
+    await expect(answerOf(8_192)).rejects.toMatchObject({ code: "runtime_error" });
   });
 
   it("[LLM6] no server at the port", async () => {
