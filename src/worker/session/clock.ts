@@ -1,11 +1,15 @@
+// This machine's clock against the coordinator's, because a receipt with a wrong time is refused. On a job's way: whether the worker takes it [WS4, RC3].
 import { parseIsoTime } from "../../protocol/text.ts";
 import { type ClockVerdict, type SessionState, tell, type ReduceContext } from "./state.ts";
 
-/** Learns the coordinator's time from its answer to a registration [WS4]. Without a time in the answer the clock is not judged. */
+/** Learns the coordinator's time from its answer to a registration [WS4], and tells the owner the verdict. Without a time in the answer the clock is not judged. */
 export function learnTime(state: SessionState, time: string | null | undefined, ctx: ReduceContext): void {
   const theirs = parseIsoTime(time ?? "");
   state.coordinatorOffset = theirs === null ? null : theirs - ctx.now;
-  judgeClock(state, ctx);
+  const verdict = clockVerdict(state, ctx);
+  if (verdict === null) return;
+  state.askTimeDue = verdict === "right" ? ctx.now : ctx.now + state.timing.askTime;
+  tellVerdict(state, verdict, ctx);
 }
 
 /** The coordinator's time now, in ms since the epoch; null while it is unknown. It advances with the session's monotonic clock. */
@@ -13,20 +17,38 @@ export function coordinatorTime(state: SessionState, ctx: ReduceContext): number
   return state.coordinatorOffset === null ? null : ctx.now + state.coordinatorOffset;
 }
 
-/** Tells the owner if the verdict on this machine's clock has changed. */
-export function judgeClock(state: SessionState, ctx: ReduceContext): void {
-  const theirs = coordinatorTime(state, ctx);
-  if (theirs === null) return;
-  const off = Math.round(ctx.wall - theirs);
-  const verdict = verdictOf(Math.abs(off), state.timing);
-  if (verdict === state.clock) return;
-  state.clock = verdict;
-  tell({ type: "clock", verdict, off_ms: off }, ctx);
+/**
+ * Judges this machine's clock between two answers of the coordinator. True if the coordinator must be asked for its time, at most once a minute: its clock may
+ * have been set, or the session's clock has stood still, so the owner hears only of a difference that the coordinator confirms.
+ */
+export function doubtsClock(state: SessionState, ctx: ReduceContext): boolean {
+  const verdict = clockVerdict(state, ctx);
+  if (verdict === "right") tellVerdict(state, verdict, ctx);
+  if (verdict === null || verdict === "right" || ctx.now < state.askTimeDue) return false;
+  state.askTimeDue = ctx.now + state.timing.askTime;
+  return true;
 }
 
 /** True if the coordinator would refuse a receipt with the time of this machine's clock [RC3]. After a sleep the offset is not known, so this is false. */
 export function isClockRefused(state: SessionState, ctx: ReduceContext): boolean {
-  return state.clock === "refused" && coordinatorTime(state, ctx) !== null;
+  return clockVerdict(state, ctx) === "refused";
+}
+
+/** How far this machine's clock is ahead of the coordinator's, in ms; null while that is unknown. */
+function clockOff(state: SessionState, ctx: ReduceContext): number | null {
+  const theirs = coordinatorTime(state, ctx);
+  return theirs === null ? null : Math.round(ctx.wall - theirs);
+}
+
+function clockVerdict(state: SessionState, ctx: ReduceContext): ClockVerdict | null {
+  const off = clockOff(state, ctx);
+  return off === null ? null : verdictOf(Math.abs(off), state.timing);
+}
+
+function tellVerdict(state: SessionState, verdict: ClockVerdict, ctx: ReduceContext): void {
+  if (verdict === state.clock) return;
+  state.clock = verdict;
+  tell({ type: "clock", verdict, off_ms: clockOff(state, ctx) ?? 0 }, ctx);
 }
 
 /** The verdict on a clock. @param off how far the clock is off in either direction, in ms */

@@ -1,5 +1,5 @@
 // The pure core of a worker session: one event in, a changed state and effects out. On a job's way: from `job_assign` to `job_complete_ack`.
-import { judgeClock } from "./clock.ts";
+import { doubtsClock } from "./clock.ts";
 import { acknowledged, deliveryDue, passDeliveryTime } from "./delivery.ts";
 import { type ReceivedFrame, readCoordinatorFrame } from "./frames.ts";
 import { leaveIfDone, leavingDue, stopSession } from "./leaving.ts";
@@ -12,7 +12,8 @@ export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceCont
   if (state.link.kind === "stopped") return;
   // A socket is disposable: a late event of an older one changes nothing.
   if ("conn" in event && event.conn !== currentConn(state)) return;
-  noticeSleep(state, ctx);
+  const slept = noticeSleep(state, ctx);
+  if (doubtsClock(state, ctx)) announce(state, ctx);
   switch (event.type) {
     case "start":
       // Results of an earlier process may be too old by now.
@@ -22,7 +23,8 @@ export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceCont
       return opened(state, ctx);
     case "frame": {
       const frame = readCoordinatorFrame(event.text);
-      heard(state, frame?.type === "heartbeat_ack", ctx);
+      // The first frame after a sleep may have arrived before it, so it does not show that the link still works.
+      if (!slept) heard(state, frame?.type === "heartbeat_ack", ctx);
       return frame === null ? undefined : applyFrame(state, frame, ctx);
     }
     case "closed":
@@ -59,12 +61,16 @@ export function reduce(state: SessionState, event: SessionEvent, ctx: ReduceCont
   }
 }
 
-/** Notices a sleep: the session's clock stops while the machine sleeps, the wall clock does not. A wall clock that was set forward looks the same; that is safe. */
-function noticeSleep(state: SessionState, ctx: ReduceContext): void {
+/**
+ * Notices a sleep: the session's clock stops while the machine sleeps, the wall clock does not. A wall clock that was set forward looks the same; that is safe.
+ * True if there was one.
+ */
+function noticeSleep(state: SessionState, ctx: ReduceContext): boolean {
   const slept = ctx.wall - state.clocks.wall - (ctx.now - state.clocks.now);
   state.clocks = { now: ctx.now, wall: ctx.wall };
-  if (slept >= state.timing.asleep) woken(state, slept, ctx);
-  judgeClock(state, ctx);
+  if (slept < state.timing.asleep) return false;
+  woken(state, slept, ctx);
+  return true;
 }
 
 function applyFrame(state: SessionState, frame: ReceivedFrame, ctx: ReduceContext): void {

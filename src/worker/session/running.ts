@@ -1,5 +1,6 @@
 // A job on the worker: accept or reject it, run it, stream its progress, and watch its deadlines. On a job's way: from `job_assign` to its end [WS8, WS9].
 import { TaskType } from "../../protocol/job.ts";
+import { wantedModel } from "../../protocol/models.ts";
 import { parseIsoTime } from "../../protocol/text.ts";
 import { coordinatorTime, isClockRefused } from "./clock.ts";
 import { deliver, fail, forget, reject } from "./delivery.ts";
@@ -75,9 +76,16 @@ function rejection(state: SessionState, assign: Assign, ctx: ReduceContext): str
   if (state.job !== null && state.job.jobId !== assign.job_id) return "busy";
   if (state.waiting !== null && state.waiting.assign.job_id !== assign.job_id) return "busy";
   if (!state.profile.capabilities.some((capability) => capability === jobType)) return "unsupported_job_type";
-  if (jobType === "LLM_INFER") return typeof payload["prompt"] === "string" ? null : "invalid_payload";
+  if (jobType === "LLM_INFER") return llmRejection(state, payload);
   if (typeof payload["input"] !== "string") return "invalid_payload";
   return TaskType.safeParse(payload["task_type"]).success ? null : "unsupported_task_type";
+}
+
+/** The same for an LLM job. The model may have changed since the job was assigned, and the answer of another one would be a false result [JB10]. */
+function llmRejection(state: SessionState, { prompt, model }: Assign["payload"]): string | null {
+  if (typeof prompt !== "string") return "invalid_payload";
+  const wanted = typeof model === "string" ? wantedModel(model) : undefined;
+  return wanted === undefined || state.profile.models.some((name) => name.toLowerCase() === wanted) ? null : "no_such_model";
 }
 
 /**

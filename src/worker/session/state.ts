@@ -103,6 +103,8 @@ export type SessionState = {
   coordinatorOffset: number | null;
   /** The last verdict on this machine's clock that the owner was told. */
   clock: ClockVerdict;
+  /** While the clocks differ, the coordinator is not asked for its time before then. */
+  askTimeDue: number;
   /** How many seconds the coordinator parks this worker, as it stated on the current socket. */
   parkedFor: number | null;
   /** Set while the worker leaves; `due` is set once nothing runs any more. */
@@ -138,6 +140,7 @@ export function initialState(
     failures: [],
     coordinatorOffset: null,
     clock: "right",
+    askTimeDue: clock.now,
     parkedFor: null,
     leaving: null,
     clocks: { now: clock.now, wall: clock.wall },
@@ -260,6 +263,8 @@ export const SESSION_TIMING = {
   clockDoubtful: 60_000,
   /** With a clock that is off by more than this the worker takes no job: half a minute less than the coordinator allows, because a result needs time to arrive [RC3]. */
   clockRefused: TIMING.receiptSkew - 30_000,
+  /** How often the coordinator is asked for its time while the clocks differ. */
+  askTime: 60_000,
   /** If the wall clock advances this much more than the session's clock, the machine slept. */
   asleep: 5_000,
   /** How long a link has after a sleep to show that it still works. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { verdictOf } from "../../../src/worker/session/clock.ts";
-import { SESSION_TIMING } from "../../../src/worker/session/state.ts";
+import { type Effect, SESSION_TIMING } from "../../../src/worker/session/state.ts";
 import { deeds, notes, sent, SessionBench } from "./support/session-bench.ts";
 
 const MINUTE = 60_000;
@@ -15,6 +15,8 @@ function off(ms: number): SessionBench {
 }
 
 const clockNotes = (bench: SessionBench) => notes(bench.effects).filter(({ type }) => type === "clock");
+const asked = (effects: readonly Effect[]) => sent(effects).filter(({ type }) => type === "register").length;
+const answer = (bench: SessionBench) => bench.receive({ type: "register_ack", status: "ok", time: bench.coordinatorTime });
 const rejected = [{ type: "job_reject", job_id: "job-1", reason: "clock" }];
 
 describe("a clock against the coordinator's [WS4, RC3]", () => {
@@ -44,7 +46,9 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     bench.assign();
     bench.slept = -6 * MINUTE;
     const frames = sent(bench.complete());
-    expect(frames).toEqual([expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, retryable: true })]);
+    expect(frames.filter(({ type }) => type !== "register")).toEqual([
+      expect.objectContaining({ type: "job_failed", job_id: "job-1", attempt: 1, retryable: true }),
+    ]);
     expect(bench.state.unacknowledged).toEqual([]);
   });
 
@@ -86,12 +90,41 @@ describe("a clock against the coordinator's [WS4, RC3]", () => {
     expect(clockNotes(bench)).toEqual([]);
   });
 
-  it("[WS4] that is set wrong while the worker is online: the owner is told without a new registration", () => {
+  it("[WS4] that is set wrong while the worker is online: no job is taken at once, and the owner is told when the coordinator has confirmed it", () => {
     const bench = off(0);
     bench.slept = -6 * MINUTE;
-    bench.pass(10_000);
+    expect(asked(bench.pass(10_000))).toBe(1);
+    expect(sent(bench.assign())).toEqual(rejected);
+    expect(clockNotes(bench)).toEqual([]);
+    answer(bench);
     expect(clockNotes(bench)).toEqual([{ type: "clock", verdict: "refused", off_ms: -6 * MINUTE }]);
     expect(sent(bench.assign())).toEqual(rejected);
+  });
+
+  it("[WS4] [LM2] beside a coordinator whose clock was wrong and is set right: the worker asks for the time once a minute, and takes jobs again", () => {
+    const bench = new SessionBench();
+    bench.coordinatorSlept = 60 * MINUTE;
+    bench.goOnline({ time: bench.coordinatorTime });
+    expect(sent(bench.assign())).toEqual(rejected);
+    expect(asked(bench.pass(MINUTE))).toBe(1);
+    answer(bench);
+    bench.coordinatorSlept = 0;
+    expect(asked(bench.pass(MINUTE))).toBe(1);
+    answer(bench);
+    expect(clockNotes(bench).map((note) => "verdict" in note && note.verdict)).toEqual(["refused", "right"]);
+    expect(deeds(bench.assign())).toEqual(["run"]);
+    expect(asked(bench.pass(10 * MINUTE))).toBe(0);
+  });
+
+  it("[WS4] beside a clock of the session that stands still now and then: the owner is not told that the machine's clock is wrong", () => {
+    const bench = off(0);
+    for (let stalls = 0; stalls < 100; stalls++) {
+      bench.slept += 4_000;
+      bench.coordinatorSlept += 4_000;
+      if (asked(bench.pass(10_000)) > 0) answer(bench);
+    }
+    expect(clockNotes(bench)).toEqual([]);
+    expect(deeds(bench.assign())).toEqual(["run"]);
   });
 
   it("[WS4] beside a coordinator that does not tell its time: the worker works as before", () => {

@@ -61,10 +61,15 @@ describe("taking jobs", () => {
     ["invalid_payload", { payload: { task_type: "classify" } }, false],
     ["invalid_payload", { job_type: "LLM_INFER", payload: { input: "x" } }, false],
     ["unsupported_task_type", { payload: { task_type: "translate", input: "x" } }, false],
+    ["no_such_model", { job_type: "LLM_INFER", payload: { prompt: "x", model: "large" } }, false],
   ])("[WS9] rejects what it cannot do: %s", (reason, over, busy) => {
     const bench = online();
     if (busy) bench.assign("other");
     expect(sent(bench.assign("job-1", over))).toEqual([{ type: "job_reject", job_id: "job-1", reason }]);
+  });
+
+  it.each([["tiny"], ["TINY"], ["auto"], ["Auto"], [null]])("[JB10] runs a job for its model, or for any: %s", (model) => {
+    expect(deeds(online().assignLlm("job-1", { payload: { prompt: "x", model } }))).toEqual(["run"]);
   });
 
   it("[WS9] a worker without a runtime rejects an LLM job", () => {

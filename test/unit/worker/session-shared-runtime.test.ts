@@ -78,6 +78,13 @@ describe("an LLM job while the runtime works for another coordinator", () => {
     expect(sent(bench.apply({ type: "runtime", taken: false }))).toEqual([{ ...REJECTED, reason: "unsupported_job_type" }]);
   });
 
+  it("[JB10] is rejected when the runtime has another model by then", () => {
+    const bench = sharing();
+    bench.assignLlm("job-1", { payload: { prompt: "hello", model: "tiny" } });
+    bench.apply({ type: "announce", profile: { ...bench.state.profile, models: ["large"] } });
+    expect(sent(bench.apply({ type: "runtime", taken: false }))).toEqual([{ ...REJECTED, reason: "no_such_model" }]);
+  });
+
   it("does not keep a task waiting", () => {
     expect(sent(sharing().assign())).toEqual([{ type: "job_ack", job_id: "job-1", attempt: 1 }]);
   });
@@ -96,6 +103,14 @@ describe("a machine that slept", () => {
     const effects = bench.pass(10_000, { acks: false });
     expect(notes(effects)).toContainEqual({ type: "woke", slept_ms: 3_600_000 });
     expect(notes(bench.pass(3_000, { acks: false }))).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
+  });
+
+  it("[WS6] closes it too if the first thing that it reads is a frame from before the sleep", () => {
+    const bench = new SessionBench();
+    bench.goOnline();
+    asleep(bench, 60_000);
+    expect(notes(bench.receive({ type: "heartbeat_ack" }))).toContainEqual({ type: "woke", slept_ms: 60_000 });
+    expect(notes(bench.pass(5_000, { acks: false }))).toContainEqual(expect.objectContaining({ type: "offline", cause: "the coordinator is silent" }));
   });
 
   it("[WS6] keeps a connection that answers", () => {
