@@ -71,8 +71,7 @@ describe.runIf(process.platform === "linux")("a worker whose embedded LLM", () =
     await socket.receive("job_ack");
     worker.kill("SIGTERM");
     await socket.receive("drain");
-    worker.kill("SIGTERM");
-    expect((await worker.exited).code).toBe(143);
+    expect((await worker.killAgain("SIGTERM")).code).toBe(143);
     await expect.poll(() => stillRunning([child]), { timeout: 10_000 }).toEqual([]);
   });
 });

@@ -135,8 +135,7 @@ describe("an LLM job of the worker process", () => {
     const running = await answer(llm, at);
     process.kill("SIGTERM");
     await only(workers).receive("drain", "job_ack", "job_progress");
-    process.kill("SIGTERM");
-    expect(await process.exited).toEqual({ code: 143, signal: null });
+    expect(await process.killAgain("SIGTERM")).toEqual({ code: 143, signal: null });
     expect(await running.cut).toBe(true);
   });
 });

@@ -98,9 +98,7 @@ describe("the end of a worker process", () => {
     const { worker } = await coordinator.registered();
     process.kill(first);
     await worker.receive("drain");
-    const again = setInterval(() => process.kill(second), 50);
-    expect((await process.exited).code).toBe(code);
-    clearInterval(again);
+    expect((await process.killAgain(second)).code).toBe(code);
   });
 
   it.each([

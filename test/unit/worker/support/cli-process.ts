@@ -58,6 +58,16 @@ export class WorkerProcess {
     this.#child.kill(signal);
   }
 
+  /** Sends a signal until the process has ended, because one that comes within a second of the first is the same. */
+  async killAgain(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+    const again = setInterval(() => this.kill(signal), 50);
+    try {
+      return await this.exited;
+    } finally {
+      clearInterval(again);
+    }
+  }
+
   /** The next JSON line of this type. */
   async says(type: string): Promise<Line> {
     for (;;) {
