@@ -230,7 +230,7 @@ export const openAi = (api: "chat" | "completions"): Operation => ({
   summary: api === "chat" ? "A chat completion, as in OpenAI's API" : "A completion, as in OpenAI's API",
   description: [
     "The same as a job on the FAST tier, at its price, in the form of OpenAI's API: its clients need only another base URL. The response waits for the job's end.",
-    "`model` is a model of `GET /v1/models`, or `auto`. Tools, images, sound, `n` above 1 and `logprobs` are refused. `Authorization` is ignored.",
+    "`model` is a model of `GET /v1/models`, or `auto`. Tools, images, sound, `n` above 1 and `logprobs` are refused. `Authorization` gives no access; a request without `user` that comes again with the same payment needs the same one.",
     "Errors have OpenAI's form, except a 402, which is that of `/v1/jobs/commit/fast`. Once a job exists, the response has `x-job-id` and `x-should-retry: false`.",
     "An error after the payment was submitted has the second one too, because the money may have moved.",
     "A client that leaves cancels its job, if no worker has started it.",

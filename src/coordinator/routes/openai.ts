@@ -83,7 +83,7 @@ export const complete =
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, inWordsOfOpenAi(parsed.error, body.value.json));
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
-    const bound = { request: user === null ? { ...request, user_id: "" } : request, payload: { ...payload, api } };
+    const bound = { request: user === null ? { ...request, user_id: clientSecret(c) } : request, payload: { ...payload, api } };
     const forWorker = payloadForWorker(request, payload, JSON.stringify({ payload }));
     // The whole body is the payload here, and the worker's frame has one level more, which counts in its limit too [WS8].
     if (!isShallowJson(forWorker, LIMITS.jsonDepth - 1)) return refuseWith(c, 400, `Body nests deeper than ${LIMITS.jsonDepth - 1} levels`);
@@ -124,6 +124,15 @@ function userOf(c: AppContext): string {
   const key = idempotencyKey(c);
   const source = key === null ? crypto.randomUUID() : `${clientOf(c.req.raw, c.get("settings"))}\n${key}`;
   return `openai-${createHash("sha256").update(source).digest("hex")}`;
+}
+
+/**
+ * What a payment without a user is bound to in its place: the API key that OpenAI's clients send with each request, hashed; empty without one. The chain shows a
+ * settled payment to everyone, and its worker knows the body, so nothing else of the request is known to its payer alone [PY6].
+ */
+function clientSecret(c: AppContext): string {
+  const header = c.req.header("Authorization") ?? "";
+  return header === "" ? "" : createHash("sha256").update(header).digest("hex");
 }
 
 async function waited(c: AppContext, head: Head, headers: Accepted["headers"], leave: () => void): Promise<Response> {

@@ -91,6 +91,26 @@ describe("the user of a request that names none", () => {
     expect(settled).toBe(2);
   });
 
+  test("[PY6, API9] a payment that the chain shows is of no use with another API key, or without it: no job, no credit, no token to cancel", async () => {
+    const worker = await FakeWorker.connect();
+    const [{ headers }, mine] = [payment(), { authorization: "Bearer a secret" }];
+    const asked = ask(BODY, { ...headers, ...mine }, PAID);
+    const { job_id: id, attempt } = await worker.next("job_assign");
+    for (const theirs of [{}, { authorization: "Bearer none" }]) {
+      const stolen = await ask(BODY, { ...headers, ...theirs }, PAID);
+      expect([stolen.status, await stolen.json()]).toMatchObject([402, { error: "payment_already_used" }]);
+      expect([stolen.headers.get("x-job-id"), stolen.headers.get("x-cancel-token")]).toEqual([null, null]);
+    }
+    worker.send({ type: "job_reject", job_id: id, attempt, reason: "context_length_exceeded" });
+    expect((await asked).status).toBe(400);
+    expect((await ask(BODY, headers, PAID)).status, "the credit").toBe(402);
+    const again = ask(BODY, { ...headers, ...mine }, PAID);
+    expect((await worker.complete({ output: "an answer" })).job_id).not.toBe(id);
+    expect((await again).status).toBe(200);
+    expect(settled).toBe(1);
+    await worker.close();
+  });
+
   test.each(["header", "payment-identifier"])("[API5, API9] an idempotency key (%s) buys once, whatever payment comes with it", async (way) => {
     const worker = await FakeWorker.connect();
     const named = () => (way === "header" ? { ...payment().headers, "idempotency-key": "order-17" } : payment("order-17-by-payment").headers);
