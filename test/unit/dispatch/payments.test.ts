@@ -1057,6 +1057,21 @@ describe("credit", () => {
     }
   });
 
+  test("[PY9] a job that reached its deadline without a text gives its amount back, however often: one amount can keep a worker busy", () => {
+    const desk = new Desk();
+    desk.register("w");
+    for (let n = 0; n < 20; n++) {
+      desk.pay("k", `j${n}`);
+      if (desk.money("k") === "settling") desk.settled("k");
+      for (let part = 0; part < 9; part++) {
+        desk.tell({ type: "ack", connId: "w#1", jobId: `j${n}`, attempt: 1 });
+        desk.pass(TIMING.total / 9);
+      }
+      expect(desk.where(`j${n}`)).toBe("failed deadline_exceeded");
+      expect([desk.money("k"), desk.balance()]).toEqual(["credit", 1_000]);
+    }
+  });
+
   test("[PY9] one payment that is sent again gives its amount back once a day, however often its jobs stream text until their deadline", () => {
     const desk = new Desk();
     desk.register("w");
