@@ -17,6 +17,8 @@ const WARM_UP_MS = 180_000;
 const SILENT_MS = 20_000;
 /** Failed checks in a row after which a runtime counts as lost. A busy runtime may answer late once. */
 const MISSES = 2;
+/** Failed jobs in a row after which a runtime counts as lost although it still lists its model, as Ollama does without memory for it. */
+const FAILURES = 2;
 
 /** What a watch tells the owner. */
 export type RuntimeNote =
@@ -42,6 +44,8 @@ export class RuntimeWatch {
   #runtime: Runtime | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #misses = 0;
+  /** Jobs in a row that the runtime has failed, whatever their prompts were. */
+  #failures = 0;
   #saidMissing = false;
   #looking = false;
   /** True after a job failed on the runtime. */
@@ -75,13 +79,16 @@ export class RuntimeWatch {
       options.onActivity?.();
     };
     try {
-      return await runtime.generate(prompt, { ...options, onActivity });
+      const generation = await runtime.generate(prompt, { ...options, onActivity });
+      this.#failures = 0;
+      return generation;
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
-        // One that hangs would let each job of the next users time out, or be cancelled by them and charged. It is announced again when it, or the child in its
-        // place, has answered a prompt.
+        // One that hangs would let each job of the next users time out, or be cancelled by them and charged, and one that is broken would fail each. It is announced
+        // again when it, or the child in its place, has answered a prompt.
         const isSilent = error.code === "aborted" && (isTimeout(options.signal.reason) || now() - heardAt >= SILENT_MS);
-        if (isSilent || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
+        if (error.code === "runtime_error" && error.retryable && !error.answered) this.#failures++;
+        if (isSilent || this.#failures >= FAILURES || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
         else if (error.code === "runtime_error") await this.#suspect();
       }
       throw error;
@@ -142,7 +149,7 @@ export class RuntimeWatch {
       this.#suspected = false;
       const { runtime } = found;
       if (this.#runtime === runtime) return;
-      const isSame = this.#runtime?.name === runtime.name && this.#runtime.model === runtime.model;
+      const isSame = this.#runtime?.name === runtime.name && this.#runtime.model === runtime.model && this.#runtime.listedContext === runtime.listedContext;
       if (isSame && String(this.#runtime?.models) === String(runtime.models)) return await runtime.close();
       if (!isSame) await this.#warmUp(runtime);
       // A job may have started in the meantime. The next check is early enough.
@@ -150,6 +157,7 @@ export class RuntimeWatch {
       if (isSame && this.#runtime !== undefined) runtime.succeed?.(this.#runtime);
       await this.#runtime?.close();
       this.#runtime = runtime;
+      this.#failures = 0;
       this.#saidMissing = false;
       this.#comeback = undefined;
       this.#options.onNote({ type: "runtime_ready", runtime: runtime.name, model: runtime.model });

@@ -29,6 +29,7 @@ export class OpenAiCompatible implements Runtime {
   readonly name: string;
   readonly model: string;
   readonly models: readonly string[];
+  readonly listedContext: number | undefined;
   readonly #options: OpenAiCompatibleOptions;
   #contextTokens: number | undefined;
   readonly #closed = new AbortController();
@@ -37,6 +38,7 @@ export class OpenAiCompatible implements Runtime {
     this.name = options.name ?? "openai-compatible";
     this.model = modelName(options.model);
     this.models = [...new Set((options.models ?? [options.model]).map(modelName))];
+    this.listedContext = options.contextTokens;
     this.#contextTokens = options.contextTokens;
     this.#options = options;
   }
@@ -53,7 +55,7 @@ export class OpenAiCompatible implements Runtime {
     if (generation.usage.prompt_tokens >= (this.#contextTokens ?? Infinity))
       throw new RuntimeError("context_length_exceeded", "the prompt fills the whole context, so there is no answer");
     const why = generation.finishReason === "length" ? `no visible text within ${this.#maxTokens(options)} tokens` : "an empty answer";
-    throw new RuntimeError("runtime_error", `the model returned ${why}`);
+    throw new RuntimeError("runtime_error", `the model returned ${why}`, { answered: true });
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {

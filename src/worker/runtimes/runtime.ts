@@ -36,6 +36,8 @@ export interface Runtime {
   readonly hasEnded?: boolean;
   /** Tokens that prompt and answer of `model` may have together; undefined if the runtime does not state it. */
   readonly contextTokens?: number | undefined;
+  /** The context that the runtime's list states. It changes if the runtime is started again with another one. */
+  readonly listedContext?: number | undefined;
   generate(prompt: string, options: GenerateOptions): Promise<Generation>;
   /** Makes the runtime load its model, and resolves after its first answer. */
   warmUp(signal: AbortSignal): Promise<void>;
@@ -62,11 +64,14 @@ export class RuntimeError extends Error {
   override readonly name = "RuntimeError";
   readonly code: RuntimeErrorCode;
   readonly retryable: boolean;
+  /** True if the runtime has answered, though not with a usable text. That may be due to the prompt. */
+  readonly answered: boolean;
 
-  constructor(code: RuntimeErrorCode, message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+  constructor(code: RuntimeErrorCode, message: string, options: { retryable?: boolean; answered?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.retryable = options.retryable ?? true;
+    this.answered = options.answered ?? false;
   }
 }
 

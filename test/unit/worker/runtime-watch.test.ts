@@ -207,6 +207,56 @@ describe("the watch over the LLM runtime", () => {
     expect([watched.runtime, notes.length, again.closed]).toEqual([tiny, 1, 1]);
   });
 
+  it("a runtime that fails two jobs in a row is lost, although it is still found, and announced again only when it has answered a prompt", async () => {
+    const tiny = runtime("tiny");
+    const notes: RuntimeNote[] = [];
+    const find = () => Promise.resolve({ ok: true as const, runtime: { ...tiny } });
+    const watched = new RuntimeWatch({ find, isBusy: () => false, onNote: (note) => notes.push(note), intervalMs: 3_600_000, comebackMs: 5 });
+    onTestFinished(() => watched.close());
+    const fail = () => watched.generate("p", { signal: new AbortController().signal }).catch(() => {});
+    await watched.start();
+    const first = watched.runtime as Scripted;
+    tiny.failWith = first.failWith = new RuntimeError("runtime_error", "model requires more system memory");
+    await fail();
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready"]);
+    await fail();
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost"]);
+    await until("a first prompt that fails", () => (notes.at(-1)?.type === "runtime_missing" ? true : undefined));
+    tiny.failWith = null;
+    await until("comeback", () => (watched.runtime === undefined ? undefined : true));
+    expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
+  });
+
+  it.each([
+    ["an answer between them", null],
+    ["one that is due to its prompt", new RuntimeError("runtime_error", "the model returned an empty answer", { answered: true })],
+    ["one that the runtime refuses", new RuntimeError("runtime_error", "bad prompt", { retryable: false })],
+  ])("two failed jobs with %s do not lose the runtime", async (_, other) => {
+    const tiny = runtime("tiny");
+    const found: Found = { ok: true, runtime: tiny };
+    const { watch: watched } = watch([found, found, found, found]);
+    await watched.start();
+    const failure = new RuntimeError("runtime_error", "HTTP 500");
+    for (const failWith of other === null ? [failure, null, failure] : [failure, other]) {
+      tiny.failWith = failWith;
+      await watched.generate("p", { signal: new AbortController().signal }).catch(() => {});
+    }
+    expect(watched.runtime).toBe(tiny);
+  });
+
+  it("[WS3, JB5] a runtime that was started again with another context is announced with it", async () => {
+    const large = { ...runtime("tiny"), listedContext: 8_192 };
+    const small = { ...runtime("tiny"), listedContext: 4_096 };
+    const { watch: watched, notes } = watch([
+      { ok: true, runtime: large },
+      { ok: true, runtime: small },
+    ]);
+    await watched.start();
+    await watched.start();
+    expect(watched.runtime).toBe(small);
+    expect([large.closed, small.warm, notes.length]).toEqual([1, 1, 2]);
+  });
+
   it("a lost runtime is searched again soon, and announced when it is back", async () => {
     const first = runtime("tiny");
     const second = runtime("tiny");
