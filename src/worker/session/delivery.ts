@@ -47,16 +47,26 @@ function sendFailure(state: SessionState, { jobId, attempt, error, message, retr
   return sendFrame(state, { type: "job_failed", job_id: jobId, attempt, error, message: withoutPlaces(message), retryable }, ctx);
 }
 
+/** What names a place in a message, and the words that replace it. Only the last part of a path stays. */
+const PLACES: readonly [RegExp, string][] = [
+  [/\bfile:\/\/(?:\/(?=[A-Za-z]:)|(?=\/))/gi, ""],
+  [/\b(?:https?|wss?|file):\/\/[^\s"')]+/gi, "its address"],
+  [/(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?(?![\w.]*\w)/gi, "its address"],
+  // IPv6 without brackets has more colons than a time, or two side by side.
+  [/(?<![\w.:])(?:(?:[\da-f]{1,4}:){3,7}|(?:[\da-f]{1,4}:)+:)(?:[\da-f:.]*[\da-f])?(?:%\w+)?(?!\w)/gi, "its address"],
+  [/\b(ENOTFOUND|EAI_AGAIN|lookup) [\w.-]*\w/g, "$1 its address"],
+  [/(?<![\w.:/\\-])[a-z][a-z\d.-]*:\d{4,5}(?!\w)/gi, "its address"],
+  // Names with spaces, as that of the user: between backslashes, after the letter of a drive, and among the home folders.
+  [/(?<![\w.])(?:[A-Za-z]:\/+|\/(?=home\/|Users\/))(?:[^"'()\\/:\r\n]+\/+)+([^\s"'()\\/]*)/g, "$1"],
+  [/(?<![\w.])(?:[A-Za-z]:[\\/]+|~?\/|\\\\+)(?:[^\s"'()\\/]+[\\/]+|[^"'()\\/:\r\n]+\\+)+([^\s"'()\\/]*)/g, "$1"],
+];
+
 /**
- * A failure message for the seeker. Runtimes put addresses of the owner's network and paths of this machine into their errors; they are removed here. Only
- * the last part of a path stays. The names in a path of Windows have spaces, as that of the user, and its backslashes may be doubled. The owner sees the whole
- * message.
+ * A failure message for the seeker. Runtimes put addresses of the owner's network and paths of this machine into their errors; they are removed here. The
+ * backslashes in a path of Windows may be doubled. The owner sees the whole message.
  */
 function withoutPlaces(message: string): string {
-  return message
-    .replaceAll(/\b(?:https?|wss?|file):\/\/[^\s"')]+/gi, "its address")
-    .replaceAll(/(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?(?![\w.]*\w)/gi, "its address")
-    .replaceAll(/(?<![\w.])(?:[A-Za-z]:[\\/]+|~?\/|\\\\+)(?:[^\s"'()\\/]+[\\/]+|[^"'()\\/:\r\n]+\\+)+([^\s"'()\\/]*)/g, "$1");
+  return PLACES.reduce((text, [place, instead]) => text.replaceAll(place, instead), message);
 }
 
 /** Sends, after a registration, everything that could not be sent before or may have been lost with the last socket. */

@@ -395,6 +395,17 @@ describe("delivering", () => {
     ["3 of 4 and/or 12 tokens/s fit", "3 of 4 and/or 12 tokens/s fit"],
     ["dial tcp 192.168.1.20:38763: connect: connection refused", "dial tcp its address: connect: connection refused"],
     ["dial tcp [fd00::12]:80: no route to host 10.1.2.3.", "dial tcp its address: no route to host its address."],
+    ["cannot open C:/Users/Anna Meier/models/x.gguf: no memory", "cannot open x.gguf: no memory"],
+    ["open '/home/anna müller/x/y.gguf'", "open 'y.gguf'"],
+    ["open /Users/anna meier/my models/y.gguf", "open y.gguf"],
+    ["at file:///C:/Users/Anna Meier/AppData/x.mjs:3", "at x.mjs:3"],
+    ["at file:///home/anna/x.mjs:3", "at x.mjs:3"],
+    ["connect ETIMEDOUT 2001:db8:1:2::5:443", "connect ETIMEDOUT its address"],
+    ["connect to fe80::1%eth0: refused", "connect to its address: refused"],
+    ["getaddrinfo ENOTFOUND gpu-box.anna-home.lan", "getaddrinfo ENOTFOUND its address"],
+    ["dial tcp: lookup gpu-box.lan: no such host", "dial tcp: lookup its address: no such host"],
+    ["gpu-box:11434 refused", "its address refused"],
+    ["std::bad_alloc in ggml::init, error: 11434 of 4096:8192", "std::bad_alloc in ggml::init, error: 11434 of 4096:8192"],
     ["llama.cpp 1.2.3 took 10.5 s at 12:30:15", "llama.cpp 1.2.3 took 10.5 s at 12:30:15"],
   ])("[JB5] a message for the seeker contains no address and no path: %s", (message, said) => {
     const bench = online();
