@@ -92,6 +92,8 @@ export function isRefusal(error: unknown): boolean {
 /** What to do after a commit that may have been accepted, as the end of a message; empty after any other. */
 export function lostText(error: ComputeRouterError, isPaying: boolean): string {
   const { idempotencyKey } = error;
+  // With the same key it would be another payment: the coordinator has kept no job for it.
+  if (error instanceof PaymentRequiredError && mayBeAccepted(error)) return "; the money may have moved: look at the chain before you pay again";
   // A payment over a limit was not signed.
   const isUnpaid = isRefusal(error) || (error instanceof PaymentLimitError && !mayBeAccepted(error));
   return idempotencyKey === null || isUnpaid ? "" : `; ${sameKeyText(idempotencyKey, isPaying)}`;

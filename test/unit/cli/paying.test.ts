@@ -12,14 +12,21 @@ import { temporaryFolder } from "../worker/support/folder.ts";
 const OTHER_ERRORS = `${pathToFileURL(join(ROOT, "src", "sdk", "errors.ts")).href}?another-copy`;
 
 /** Runs a job with a payment hook of this text, in a module that has the other errors. */
-async function runPaying(hook: string): Promise<{ code: number; stderr: string; paid: string[] }> {
-  const router = await RouterServer.start({ gated: true });
+async function runPaying(hook: string, rules: Parameters<typeof RouterServer.start>[0] = {}): Promise<{ code: number; stderr: string; paid: string[] }> {
+  const router = await RouterServer.start({ gated: true, ...rules });
   const folder = temporaryFolder();
   const file = join(folder, "payer.mjs");
   writeFileSync(file, `import { PaymentLimitError, ProtocolError } from ${JSON.stringify(OTHER_ERRORS)};\nexport default ${hook};\n`);
   const { code, stderr } = await runHere(["run", "hi", "--payer", file, "--url", router.url, "--config-dir", folder]);
   return { code, stderr: stderr.replaceAll(file, "FILE"), paid: router.charged };
 }
+
+it("[PY8] after a 402 that says that the payment was used before, it does not say how to pay once more", async () => {
+  const hook = 'async () => ({ "X-PAYMENT": "signed" })';
+  const { code, stderr } = await runPaying(hook, { payment: () => "payment_failed: invalid_exact_evm_nonce_already_used" });
+  expect([code, stderr]).toEqual([5, expect.stringMatching(/used[^\n]*; the money may have moved: look at the chain before you pay again\n$/)]);
+  expect(stderr).not.toContain("--idempotency-key");
+});
 
 describe("a payment hook that does not pay is one line of advice, not a stack", () => {
   it("[PY1] it may not spend the token: how to allow it, and no word of a payment that may have been made", async () => {
