@@ -74,13 +74,14 @@ export const TUNING = {
   /** The shortest time between two pauses in reading frames, while frames come that may not be read [LM2]. */
   readPauseSpacing: 5,
   /** Rows about models that the hub writes, in a burst and in the long run: anyone can name any number of new models. */
-  modelRows: { perSecond: 100, burst: 2_000 },
+  modelRows: { perSecond: 10, burst: 1_000 },
   /** How often a router asks the hub for `GET /v1/health` within one second. Above that it answers from memory [API1]. */
   healthAsks: 20,
   /** How long a router uses an answer of the hub about workers and models for other requests [API1, JB10]. */
   hubAnswerFresh: 1 * SECOND,
-  /** How long the hub uses its list of models for refusals of a model that nobody has. */
-  offeredModelsFresh: 1 * SECOND,
+  /** How long the hub uses its list of models for the routers, each of which asks once a second, and for refusals of a model that nobody has. */
+  offeredModelsFresh: 250,
+  refusedModelsFresh: 1 * SECOND,
   /** How long a request waits for such an answer, which others have asked for, before it takes an older one. */
   hubAnswerPatience: 100,
   /** How old that one may be, and how long a request waits if there is none. */

@@ -49,6 +49,8 @@ export const LIMITS = {
   modelPlacesPerNetwork: 1_000,
   /** Models that a hub remembers after their last worker has left [JB10]. */
   modelsRemembered: 1_000,
+  /** Those of them whose last worker was in one network [JB10]. */
+  modelsRememberedPerNetwork: 100,
   /** Models that `GET /v1/models` lists [JB10]. */
   modelsListed: 1_000,
   /** Largest `max_tokens`. */

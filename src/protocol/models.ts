@@ -60,28 +60,41 @@ export const ModelList = z
 /** Body of `GET /v1/models`: the model list of OpenAI's API with one more member, `workers_online` [JB10]. */
 export type ModelList = z.infer<typeof ModelList>;
 
-/** A connected worker that takes LLM_INFER. */
-export type Announcing = { models: readonly string[]; /** Milliseconds since the epoch. */ connectedAt: number };
+/** A connected worker that takes LLM_INFER. `network` is any name of its network, or of the worker itself if that is not known. */
+export type Announcing = { models: readonly string[]; network: string; /** Milliseconds since the epoch. */ connectedAt: number };
+
+/** A model, the networks of its workers, and its place among the names of the network that has it earliest. */
+type Offered = { id: string; since: number; workers: number; networks: Set<string>; place: number };
 
 /** Builds the body of `GET /v1/models` from the connected workers that take LLM_INFER. */
 export function modelList(workers: Iterable<Announcing>): ModelList {
-  const found = new Map<string, { id: string; since: number; workers: number }>();
+  const found = new Map<string, Offered>();
+  const places = new Map<string, number>();
   let online = 0;
-  for (const { models, connectedAt } of workers) {
+  for (const { models, network, connectedAt } of workers) {
     online++;
     for (const id of models) {
       const folded = id.toLowerCase();
-      const model = found.get(folded);
-      if (model === undefined) found.set(folded, { id, since: connectedAt, workers: 1 });
-      else {
-        model.workers++;
-        if (connectedAt < model.since) Object.assign(model, { id, since: connectedAt });
-      }
+      const model = found.get(folded) ?? { id, since: connectedAt, workers: 0, networks: new Set(), place: Infinity };
+      found.set(folded, model);
+      model.workers++;
+      if (connectedAt < model.since) Object.assign(model, { id, since: connectedAt });
+      if (model.networks.has(network)) continue;
+      model.networks.add(network);
+      const place = places.get(network) ?? 0;
+      places.set(network, place + 1);
+      model.place = Math.min(model.place, place);
     }
   }
-  const most = [...found.values()].toSorted((a, b) => b.workers - a.workers || (a.id < b.id ? -1 : 1)).slice(0, LIMITS.modelsListed);
+  const most = listed([...found.values()]).toSorted((a, b) => b.workers - a.workers || (a.id < b.id ? -1 : 1));
   const data = most.map(({ id, since, workers: count }): Model => {
     return { id, object: "model", created: Math.floor(since / 1_000), owned_by: "workers", workers: count };
   });
   return { object: "list", data, workers_online: online };
+}
+
+/** As many models as a list has: first those of many networks, then those of one, from each in turn. So nobody can hide the models of others behind a thousand names. */
+function listed(models: Offered[]): Offered[] {
+  if (models.length <= LIMITS.modelsListed) return models;
+  return models.toSorted((a, b) => b.networks.size - a.networks.size || a.place - b.place).slice(0, LIMITS.modelsListed);
 }

@@ -44,6 +44,6 @@ export {
 } from "./ledger.ts";
 export { mayComeAgain, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
-export { NEW_KEY } from "./standing.ts";
+export { isKnownNetwork, NEW_KEY } from "./standing.ts";
 export { OrderedPool } from "./pools.ts";
 export { FairShare, QUEUE_SIZE } from "./shares.ts";

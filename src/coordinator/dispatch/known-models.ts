@@ -10,8 +10,10 @@ export type StoredModel = { name: string; leftAt: number | null };
 export class KnownModels {
   /** How many connected workers offer a model. */
   readonly #offers = new Map<string, number>();
-  /** When the last worker of a model left, the longest ago first. */
-  readonly #left = new Map<string, number>();
+  /** When the last worker of a model left, and from which network; the longest ago first. */
+  readonly #left = new Map<string, { at: number; network: string | null }>();
+  /** How many of these each network has. */
+  readonly #leftOf = new FairShare({ most: Infinity, each: LIMITS.modelsRememberedPerNetwork });
   /** The models that a worker offered when the hub lost its memory. */
   readonly #offeredBefore = new Set<string>();
   /** The places of names in the indexes, by network. */
@@ -33,7 +35,8 @@ export class KnownModels {
     for (const name of has) {
       if (had.has(name)) continue;
       const offers = this.#offers.get(name) ?? 0;
-      if (offers === 0) fresh.push(name);
+      // What was stored when the hub lost its memory need not be stored again.
+      if (offers === 0 && !this.#offeredBefore.has(name)) fresh.push(name);
       this.#offers.set(name, offers + 1);
     }
     const gone: string[] = [];
@@ -43,7 +46,7 @@ export class KnownModels {
       if (offers > 0) this.#offers.set(name, offers);
       else {
         this.#offers.delete(name);
-        this.#remember(name, now);
+        this.#remember(name, now, network);
         gone.push(name);
       }
     }
@@ -78,15 +81,30 @@ export class KnownModels {
 
   /** True if a job for this model may wait: a worker offers it, or did a short time ago, or workers that were lost may still come back. */
   isKnown(name: string, now: number): boolean {
-    return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name), TIMING.modelRemembered, now);
+    return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name)?.at, TIMING.modelRemembered, now);
   }
 
-  /** If there are too many names, the oldest is forgotten. */
-  #remember(name: string, at: number): void {
-    this.#left.delete(name);
-    this.#left.set(name, at);
+  /** If there are too many names, in all or of one network, the oldest is forgotten: nobody can have the names of others forgotten by ever new ones. */
+  #remember(name: string, at: number, network: string | null = null): void {
+    this.#forget(name);
+    if (!this.#leftOf.take(network)) {
+      for (const [other, { network: owner }] of this.#left) {
+        if (owner !== network) continue;
+        this.#forget(other);
+        break;
+      }
+      this.#leftOf.add(network);
+    }
+    this.#left.set(name, { at, network });
     const [oldest] = this.#left.keys();
-    if (this.#left.size > LIMITS.modelsRemembered && oldest !== undefined) this.#left.delete(oldest);
+    if (this.#left.size > LIMITS.modelsRemembered && oldest !== undefined) this.#forget(oldest);
+  }
+
+  #forget(name: string): void {
+    const known = this.#left.get(name);
+    if (known === undefined) return;
+    this.#left.delete(name);
+    this.#leftOf.give(known.network);
   }
 }
 

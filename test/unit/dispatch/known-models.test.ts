@@ -67,6 +67,32 @@ test("[JB10] of the models that have left only the last 1,000 are remembered", (
   expect(models.isKnown("m1", NOW)).toBe(true);
 });
 
+test("[JB10] of one network only the last hundred are remembered, so that it has no other one's names forgotten", () => {
+  const models = new KnownModels();
+  models.change("a", [], ["ant"], NOW);
+  models.change("a", ["ant"], [], NOW);
+  for (let n = 0; n < 3 * LIMITS.modelsRemembered; n++) {
+    models.change("b", [], [`m${n}`], NOW);
+    models.change("b", [`m${n}`], [], NOW);
+  }
+  const newest = 3 * LIMITS.modelsRemembered - 1;
+  const known = ["ant", `m${newest}`, `m${newest - LIMITS.modelsRememberedPerNetwork + 1}`, `m${newest - LIMITS.modelsRememberedPerNetwork}`];
+  expect(known.map((name) => models.isKnown(name, NOW))).toEqual([true, true, true, false]);
+});
+
+test("[JB10] what was on offer when the hub lost its memory, and is again, is not new", () => {
+  const models = new KnownModels();
+  models.restore([
+    { name: "", leftAt: 0 },
+    { name: "ant", leftAt: null },
+    { name: "bee", leftAt: NOW - 1 },
+  ]);
+  expect(models.change("a", [], ["ant", "bee", "cat"], NOW).fresh).toEqual(["bee", "cat"]);
+  expect(models.socketsRestored(NOW)).toEqual([]);
+  models.change("a", ["ant", "bee", "cat"], [], NOW);
+  expect(models.change("a", [], ["ant"], NOW).fresh).toEqual(["ant"]);
+});
+
 test("[JB10] one network has places for a thousand names, however many keys it uses; the others have theirs", () => {
   const models = new KnownModels();
   const names = Array.from({ length: 100 }, (_, n) => `m${n}`);
