@@ -1,7 +1,7 @@
 // The command line `compute-router`: finds the command, prints help, and turns errors into one line and an exit code.
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
-import { ownCommand, packageVersion } from "../worker/node/program.ts";
+import { ownCommand, packageVersion, shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT, EXIT_HELP, print, printError } from "./command.ts";
 
 /** `job cancel` in one word. */
@@ -42,7 +42,7 @@ export async function runCli(given: string[]): Promise<void> {
     if (asksHelp) return await showUsage((await commandIn(options)).found);
     await runCommand(main, { rawArgs });
   } catch (error) {
-    process.exitCode = report(error, (await commandIn(rawArgs)).command);
+    process.exitCode = report(error, (await commandIn(rawArgs)).command, rawArgs);
   }
 }
 
@@ -129,14 +129,17 @@ function inOwnWords(message: string): string {
 }
 
 /** Prints an error and returns the exit code. `command` is the command whose help the message names. */
-function report(error: unknown, command: readonly string[]): number {
+function report(error: unknown, command: readonly string[], rawArgs: readonly string[]): number {
   if (error instanceof CliError) {
     printError(error.message);
     return error.exit;
   }
   // An error of citty: an unknown command or a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    printError(`${inOwnWords(error.message)}; see: ${ownCommand([...command, "--help"].join(" ").replace(JOB_CANCEL, "job cancel"))}`);
+    // A text that was taken for options, such as `-5 + 3`.
+    const text = rawArgs.find((arg) => /^-(?!-)(?:\d|.*\s)/s.test(arg));
+    const hint = text === undefined ? [...command, "--help"] : [...command, "[options] --", shellWord(text)];
+    printError(`${inOwnWords(error.message)}; see: ${ownCommand(hint.join(" ").replace(JOB_CANCEL, "job cancel"))}`);
     return EXIT.usage;
   }
   printError(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -132,10 +132,15 @@ function coordinatorPlaces(urls: readonly string[], network: string | undefined,
       throw new CliError(EXIT.usage, "--network is for one coordinator; with several, write `network` beside each `url` in the configuration");
     return places.map(({ url }) => ({ url, network }));
   }
-  const names = places.map(({ url }) => coordinatorName(url));
-  const twice = names.find((name, i) => names.indexOf(name) < i);
+  const twice = namedTwice(places);
   if (twice !== undefined) throw new CliError(EXIT.usage, `--url: ${twice} is named twice`);
   return places;
+}
+
+/** The name of a coordinator that is named twice; its two URLs may differ, as `ws:` and `wss:` do. */
+export function namedTwice(places: readonly CoordinatorPlace[]): string | undefined {
+  const names = places.map(({ url }) => coordinatorName(url));
+  return names.find((name, i) => names.indexOf(name) < i);
 }
 
 /** The LLM that the owner wants; null for none. Any option about the LLM replaces the whole configuration of the LLM. */

@@ -1,6 +1,6 @@
 // `compute-router worker init` creates key and configuration of a worker, with questions on a terminal or from options; `worker key path|show|export|rotate` is
 // about the key file afterwards.
-import { existsSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { defineCommand } from "citty";
@@ -14,12 +14,11 @@ import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
 import { runningWorkers } from "../../worker/node/status-file.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { type WorkerConfig, writeConfig } from "../../worker/node/worker-config.ts";
-import { workerId } from "../../worker/node/worker-lock.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { checkCoordinator, checkLines } from "../doctor.ts";
 import { isInteractive, type Prompt, withPrompt } from "../input.ts";
 import { coordinatorUrls } from "../seeker.ts";
-import { configOfWish, KEY_ARGS, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
+import { configOfWish, KEY_ARGS, namedTwice, WORKER_ARGS, workerPlan, type WorkerPlan } from "../worker-plan.ts";
 import { claimPairing, readPairingCode } from "./pair.ts";
 
 /** `compute-router worker init`. */
@@ -77,12 +76,14 @@ function configOf(
   // The absolute path, because the worker may be started in another folder.
   const key = args.key === undefined ? config?.key : keyFile;
   const metrics = args.metrics ?? config?.metrics;
+  // Also without an LLM, which may come back later.
+  const maxTokens = planned?.maxTokens ?? config?.max_tokens;
   return {
     version: 1,
     coordinators: coordinators.map(({ url, network }) => ({ url, ...(network !== undefined && { network }) })),
     ...(name !== "" && { name }),
     llm: configOfWish(wish),
-    ...(planned?.maxTokens !== undefined && { max_tokens: planned.maxTokens }),
+    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
     ...(key !== undefined && { key }),
     ...(metrics !== undefined && { metrics }),
   };
@@ -136,7 +137,9 @@ function readPlaces(text: string, known: readonly CoordinatorPlace[]): Coordinat
       .split(/[\s,]+/)
       .filter((word) => word !== "")
       .map((word) => coordinatorUrls(word).socket);
-    return [...new Set(urls)].map((url) => known.find((place) => place.url === url) ?? { url });
+    const places = [...new Set(urls)].map((url) => known.find((place) => place.url === url) ?? { url });
+    const twice = namedTwice(places);
+    return twice === undefined ? places : `${twice} is named twice`;
   } catch (error) {
     return error instanceof Error ? error.message : "that is not a URL";
   }
@@ -228,7 +231,7 @@ const rotate = command({
     const old = keyIn(plan.keyFile);
     const user = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === old.publicKey);
     if (user !== undefined) throw new CliError(EXIT.key, `process ${user.pid} works with this key; end it first`);
-    if (args.force !== true && hasResults(plan, old))
+    if (args.force !== true && hasResults(plan.folder, old))
       throw new CliError(EXIT.key, "finished results of this key are not delivered yet: start the worker once more, or discard them with --force");
     if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");
     const { key, oldFile } = rotated(plan.keyFile, old);
@@ -252,8 +255,9 @@ async function agreed({ publicKey }: KeyPair): Promise<boolean> {
   return withPrompt(({ confirm }) => confirm(`The new key starts without the pairings and the stake of ${shortKey(publicKey)}. Continue?`, false));
 }
 
-function hasResults({ coordinators, folder }: WorkerPlan, { publicKey }: KeyPair): boolean {
-  return coordinators.some(({ url }) => existsSync(join(folder, `worker-${workerId(url, publicKey)}.results.json`)));
+/** True if a file of results has one of this key, for whichever coordinator: the worker may have been started with other ones than the configuration has. */
+function hasResults(folder: string, { publicKey }: KeyPair): boolean {
+  return readdirSync(folder).some((name) => /^worker-.*\.results\.json$/.test(name) && readFileSync(join(folder, name), "utf8").includes(publicKey));
 }
 
 function keyIn(file: string): KeyPair {

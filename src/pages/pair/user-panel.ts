@@ -94,7 +94,9 @@ export class UserPanel {
 
   #changed(): void {
     const { userId, userToken } = this.#entered();
-    this.#use.disabled = userId === "" || (userId === this.#used?.userId && userToken === this.#used.userToken);
+    // Without its token the user id would not be protected, though the switch says so.
+    const lacksToken = this.#guarded.checked && userToken === null;
+    this.#use.disabled = userId === "" || lacksToken || (userId === this.#used?.userId && userToken === this.#used.userToken);
     const isFirst = this.#used === null;
     this.#make.className = isFirst ? "primary" : "quiet";
     setText(this.#make, isFirst ? "Make one" : "Make a new one");

@@ -45,6 +45,13 @@ async function examine(
 }
 
 describe("worker init", () => {
+  it("keeps the limit of tokens of a worker that takes tasks only", async () => {
+    const folder = temporaryFolder();
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: [{ url: NOBODY }], llm: { kind: "none" }, max_tokens: 2_000 }));
+    expect(await runHere(["worker", "init", "--force", "--yes", "--config-dir", folder])).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toMatchObject({ llm: { kind: "none" }, max_tokens: 2_000 });
+  });
+
   it("without a terminal: writes key and configuration of the options, and start takes them from there", async () => {
     const coordinators = await Promise.all([FakeCoordinator.start(), FakeCoordinator.start("solana:x")]);
     const folder = join(temporaryFolder(), "new");
@@ -108,6 +115,17 @@ describe("worker init", () => {
     put(folder, "worker.json", JSON.stringify(content));
     expect(await runHere(["worker", "init", "--config-dir", folder], { input: "\r\r\r\r\r", isTerminal: true })).toMatchObject({ code: 0, stderr: "" });
     expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toEqual(content);
+  });
+
+  it("on a terminal asks again for a coordinator that is named twice, as `worker start` would refuse it", async () => {
+    const folder = temporaryFolder();
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: [{ url: NOBODY }], llm: { kind: "embedded" } }));
+    const input = "ws://127.0.0.1:1 wss://127.0.0.1:1\r\r\r\r\r\r";
+    expect(await runHere(["worker", "init", "--config-dir", folder], { input, isTerminal: true })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("127.0.0.1:1 is named twice"),
+    });
+    expect(JSON.parse(readFileSync(join(folder, "worker.json"), "utf8"))).toMatchObject({ coordinators: [{ url: NOBODY }] });
   });
 
   it.each([
@@ -502,11 +520,12 @@ describe("worker key", () => {
     expect(readdirSync(folder)).toContain(`worker.key.${publicKey.slice(0, 16)}`);
   });
 
-  it("rotate keeps the results for any coordinator unless it is forced, and says why a key cannot be replaced", async () => {
+  it("rotate keeps the results for any coordinator, also of a --url, unless it is forced, and says why a key cannot be replaced", async () => {
     const { folder, publicKey } = withKey();
-    const urls = ["ws://127.0.0.1:1/", "ws://127.0.0.1:2/"];
-    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: urls.map((url) => ({ url })), llm: { kind: "none" } }));
-    put(folder, `worker-${workerId(urls[1] ?? "", publicKey)}.results.json`, "[]");
+    put(folder, "worker.json", JSON.stringify({ version: 1, coordinators: [{ url: "ws://127.0.0.1:1/" }], llm: { kind: "none" } }));
+    const frame = JSON.stringify({ type: "job_complete", receipt: { provider_pubkey: publicKey } });
+    const results = [{ jobId: "j", attempt: 1, frame, completedAt: 0 }];
+    put(folder, `worker-${workerId("ws://127.0.0.1:2/", publicKey)}.results.json`, JSON.stringify({ version: 1, results }));
     const rotate = (...more: string[]) => runHere(["worker", "key", "rotate", "--yes", "--config-dir", folder, ...more]);
     expect(await rotate()).toMatchObject({ code: 3, stderr: expect.stringContaining("are not delivered yet") });
     mkdirSync(join(folder, `worker.key.${publicKey.slice(0, 16)}`));

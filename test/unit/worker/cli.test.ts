@@ -109,6 +109,7 @@ describe("compute-router", () => {
     [["quote", "--url", "ws://me:secret@x/"], "must not contain a user name or password"],
     [["quote", "extra"], 'unexpected "extra"'],
     [["run"], "PROMPT"],
+    [["run", "-5 + 3"], "PROMPT is missing; see: npx compute-router run [options] -- '-5 + 3'"],
     [["run", ""], "PROMPT must not be empty"],
     [["run", "hi", "--max-tokens", "0"], "--max-tokens: a whole number from 1 to 32768"],
     [["worker", "start", "--max-tokens", "lots"], "--max-tokens: a whole number from 1 to 32768"],
