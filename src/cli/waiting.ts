@@ -11,6 +11,7 @@ import {
   type RouterResult,
   type RunOptions,
   type RunResult,
+  type Usage,
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
 import { shortKey } from "../receipt/ed25519.ts";
@@ -135,39 +136,42 @@ export async function runJob(
   options: RunOptions & { idempotencyKey: string },
 ): Promise<void> {
   const { idempotencyKey } = options;
-  const result = await withClient(args, (client) =>
-    waitFor({ ...args, idempotencyKey }, client, ({ signal, hasJob, isIn }) => {
+  await withClient(args, async (client) => {
+    const result = await waitFor({ ...args, idempotencyKey }, client, ({ signal, hasJob, isIn }) => {
       const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
         hasJob(id);
         isIn(status);
       };
       return client.run(job, { ...options, signal, onUpdate });
-    }),
-  );
-  if (result !== undefined) printResult(result, args);
+    });
+    if (result !== undefined) printResult(result, args, client);
+  });
 }
 
 /** Prints a result: the output on standard output, the facts about it on standard error, so that a pipe gets only the output. */
-function printResult(result: RunResult, args: SeekerOptions & { json?: boolean | undefined }): void {
+function printResult(result: RunResult, args: { json?: boolean | undefined }, client: Pick<ComputeRouter, "usage">): void {
   const { output, receipt, verified, verification, price, credit, jobId, source } = result;
   if (args.json === true) {
     const reason = verification.ok ? {} : { reason: verification.reason };
     return printJson({ job_id: jobId, source, price, credit, verified, ...reason, result: result.result, receipt });
   }
   printUntrusted(`${typeof output === "string" ? output : JSON.stringify(output, null, 2)}\n`);
-  printFacts(result, args);
+  printFacts(result, client);
 }
 
 /** Prints the facts about a result on standard error: receipt, signer, price, job. */
-export function printFacts({ receipt, verification, price, credit, jobId }: RunResult, args: Pick<SeekerOptions, "payer">): void {
+export function printFacts({ receipt, verification, price, credit, jobId }: RunResult, client: Pick<ComputeRouter, "usage">): void {
   const signer = receipt === null ? "no receipt" : `worker ${shortKey(receipt.provider_pubkey)}`;
   const verdict = verification.ok ? "receipt valid" : `NOT verified: ${verification.reason}`;
-  print(untrusted([verdict, signer, ...(price === null ? [] : [priceText(price, credit, args)]), `job ${jobId ?? "none"}`].join("  ")), process.stderr);
+  print(
+    untrusted([verdict, signer, ...(price === null ? [] : [priceText(price, credit, client.usage())]), `job ${jobId ?? "none"}`].join("  ")),
+    process.stderr,
+  );
 }
 
-function priceText(price: string, credit: Credit | null, { payer }: Pick<SeekerOptions, "payer">): string {
-  // Without a payer the program cannot pay, so a job that has a result was free.
-  if (payer === undefined && credit === null) return `free (quoted ${price})`;
+function priceText(price: string, credit: Credit | null, { spent, unclear }: Usage): string {
+  // The coordinator asked for no payment, also if there is a payer.
+  if (spent === inDollars("0") && unclear === 0 && credit === null) return `free (quoted ${price})`;
   return credit === null ? price : `${price} from your credit, ${inDollars(credit.balance)} left`;
 }
 

@@ -92,10 +92,11 @@ export const run = command({
     const job = { job_type: "LLM_INFER", prompt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { max_tokens: maxTokens }) } as const;
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
-    const result = await withClient(args, (client) =>
-      waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(client.stream(job, { ...options, signal: wait.signal }), process, wait)),
-    );
-    if (result !== undefined) printFacts(result, args);
+    await withClient(args, async (client) => {
+      const events = (signal: AbortSignal) => client.stream(job, { ...options, signal });
+      const result = await waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(events(wait.signal), process, wait));
+      if (result !== undefined) printFacts(result, client);
+    });
   },
 });
 

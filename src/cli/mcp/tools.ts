@@ -311,7 +311,8 @@ function failure(error: unknown, more = ""): CallToolResult {
 
 /** What else is said of a call that failed and whose price counts, unless its error says it. */
 function doubt(error: unknown, jobId: string | null): string {
-  if (error instanceof JobTimeoutError || (error instanceof JobFailedError && !mayBeAccepted(error))) return "";
+  if (error instanceof JobTimeoutError) return " It may still be charged, and its price counts for the spending limit.";
+  if (error instanceof JobFailedError && !mayBeAccepted(error)) return "";
   if (error instanceof ReceiptError) return " Its price counts for the spending limit.";
   return jobId === null
     ? " The job may have been accepted and paid, and its price counts for the spending limit. The same call again would be another job."
@@ -355,8 +356,7 @@ function visible(text: string): string {
 /** An error as sentences for an agent. */
 function plainWords(error: unknown): string {
   if (error instanceof JobFailedError) return mayBeAccepted(error) ? jobWords(error) : `${jobWords(error)} ${moneyWords(error)}`;
-  if (error instanceof JobTimeoutError)
-    return `${error.message}. The job continues and may still be charged. Its price counts for the spending limit. For its result: ${askAgain(error.jobId)}.`;
+  if (error instanceof JobTimeoutError) return `${error.message}. The job continues. For its result: ${askAgain(error.jobId)}.`;
   if (error instanceof PaymentRequiredError)
     return error.idempotencyKey === null
       ? `This coordinator asks for ${error.accepts[0]?.price ?? "a payment"}, and this server has no wallet. The user can start it with --payer.`

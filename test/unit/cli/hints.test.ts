@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
-import { JobFailedError } from "../../../src/sdk/index.ts";
+import { ComputeRouter, JobFailedError } from "../../../src/sdk/index.ts";
 import { programName, shellWord } from "../../../src/worker/node/program.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
@@ -170,12 +170,17 @@ describe("a result says what it has cost", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/ {2}free \(quoted \$0\.0\d+\) {2}job /) });
   });
 
-  it("with a payer, its price", async () => {
-    const router = await RouterServer.start({ statuses: [], gated: true });
+  it.each([
+    ["its price", true, ["--stream"], / {2}\$0\.010 {2}job /],
+    ["its price", true, ["--no-stream"], / {2}\$0\.010 {2}job /],
+    ["nothing at a coordinator that asks for no payment", false, ["--stream"], / {2}free \(quoted \$0\.0\d+\) {2}job /],
+    ["nothing at a coordinator that asks for no payment", false, ["--no-stream"], / {2}free \(quoted \$0\.0\d+\) {2}job /],
+  ])("with a payer %s (%s: %j)", async (_, gated, more, cost) => {
+    const router = await RouterServer.start({ statuses: [], gated });
     const payer = join(temporaryFolder(), "payer.mjs");
     writeFileSync(payer, 'export default async () => ({ "X-PAYMENT": "paid" });');
-    const { code, stderr } = await runHere(["run", "hi", "--payer", payer, "--url", router.url, "--user", "ann"]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/ {2}\$0\.010 {2}job /) });
+    const { code, stderr } = await runHere(["run", "hi", ...more, "--payer", payer, "--url", router.url, "--user", "ann"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(cost) });
   });
 });
 
@@ -203,7 +208,7 @@ describe("a failed job says what became of its money", () => {
   it("[PY9] a result that was paid from the balance says what is left", () => {
     const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     const result = { output: "x", source: "router", result: null, receipt: null, verified: false, jobId: "j", status: "completed" } as const;
-    printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit }, { payer: "p.mjs" });
+    printFacts({ ...result, verification: { ok: false, reason: "no_receipt" }, price: "$0.001", credit }, new ComputeRouter());
     expect(stderr.mock.calls.join("")).toContain("$0.001 from your credit, $0.009 left");
     stderr.mockRestore();
   });
