@@ -59,7 +59,8 @@ export class JobMap {
   readonly #runs: MapRuns;
   /** Aborts with the caller's signal, and with what `onResult` throws. */
   readonly #stop = new AbortController();
-  readonly #limit: Limit = untilAborted(this.#stop.signal);
+  /** Abort with it. Each lane has a signal of its own, because Node 20 warns of more than ten listeners on one. */
+  readonly #lanes: AbortController[] = [];
   readonly #results: MapResult[] = [];
   #next = 0;
   /** When the router may be asked again, on the clock of performance.now(). */
@@ -74,11 +75,11 @@ export class JobMap {
   /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; both end the jobs that run, too. */
   async results(): Promise<MapResult[]> {
     const { concurrency, signal } = this.#plan;
-    const onAbort = (): void => this.#stop.abort(signal?.reason);
+    const onAbort = (): void => this.#end(signal?.reason);
     signal?.throwIfAborted();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const lanes = Array.from({ length: Math.min(concurrency, this.#jobs.length) }, () => this.#lane());
+      const lanes = Array.from({ length: Math.min(concurrency, this.#jobs.length) }, () => this.#lane(this.#newLimit()));
       // Every lane must be over before this call returns.
       await Promise.allSettled(lanes);
       this.#stop.signal.throwIfAborted();
@@ -88,39 +89,49 @@ export class JobMap {
     }
   }
 
+  #newLimit(): Limit {
+    const lane = new AbortController();
+    this.#lanes.push(lane);
+    return untilAborted(lane.signal);
+  }
+
+  #end(reason: unknown): void {
+    for (const one of [this.#stop, ...this.#lanes]) one.abort(reason);
+  }
+
   /** Runs one job after the other until no job is left. */
-  async #lane(): Promise<void> {
+  async #lane(limit: Limit): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const index = this.#next++;
       const job = this.#jobs[index];
       if (job === undefined) return;
-      const result = await this.#settled(job);
+      const result = await this.#settled(job, limit);
       if (result === null) return;
       this.#results[index] = result;
       try {
         this.#plan.onResult(result, index);
       } catch (error) {
-        this.#stop.abort(error);
+        this.#end(error);
       }
     }
   }
 
   /** How a job ended; null if the map was stopped first. */
-  async #settled(job: JobInput): Promise<MapResult | null> {
+  async #settled(job: JobInput, limit: Limit): Promise<MapResult | null> {
     try {
-      return { status: "fulfilled", value: await this.#patiently(job) };
+      return { status: "fulfilled", value: await this.#patiently(job, limit) };
     } catch (reason) {
       return this.#stop.signal.aborted ? null : { status: "rejected", reason };
     }
   }
 
   /** Runs a job and waits after every 429. The waits do not count towards the job's timeout, which would otherwise end before the job starts. */
-  async #patiently(job: JobInput): Promise<RunResult> {
+  async #patiently(job: JobInput, limit: Limit): Promise<RunResult> {
     const key = random128();
-    const { signal } = this.#limit;
+    const { signal } = limit;
     let jobId: string | null = null;
     for (let refused = 0; ; refused++) {
-      while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), this.#limit);
+      while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), limit);
       try {
         return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));
       } catch (error) {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { JobFailedError, type JobInput, type MapResult, NotFoundError } from "../../../src/sdk/index.ts";
 import { paused, rejection, reply } from "./support/faults.ts";
 import { RouterServer } from "./support/router-server.ts";
@@ -33,6 +33,27 @@ describe("map", () => {
     };
     await router.client({ fetch: counting }).map(INPUTS.map(summarize), { concurrency: 3, onResult: () => open-- });
     expect(most).toBe(3);
+  });
+
+  it("puts at most ten listeners on a signal at a time: with more, Node 20 prints a warning", async () => {
+    const router = await RouterServer.start({ statuses: ["pending"] });
+    const counts = new Map<EventTarget, number>();
+    let most = 0;
+    const counted = (name: "addEventListener" | "removeEventListener", step: number): void => {
+      const method = EventTarget.prototype[name];
+      const spy = vi.spyOn(EventTarget.prototype, name).mockImplementation(function (this: EventTarget, ...args: Parameters<typeof method>) {
+        if (args[0] === "abort") counts.set(this, (counts.get(this) ?? 0) + step);
+        most = Math.max(most, counts.get(this) ?? 0);
+        return method.apply(this, args);
+      });
+      onTestFinished(() => spy.mockRestore());
+    };
+    counted("addEventListener", 1);
+    counted("removeEventListener", -1);
+    const jobs = Array.from({ length: 20 }, (_, at) => summarize(`text ${at}`));
+    await router.client().map(jobs, { concurrency: 20, signal: new AbortController().signal });
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(10);
   });
 
   it("[API6] asks the router to hold its answer instead of polling", async () => {
