@@ -155,7 +155,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     '    closeWorker(state, worker, CLOSE.silent, "silent", ctx);\n    if (worker.jobId !== null) continue;\n',
   ),
   one("WS6", "the sweep closes nobody", "reduce.ts", "< TIMING.silentClosed) continue;", "< Infinity) continue;"),
-  one("JB4", "the total deadline does not count", "reduce.ts", "if (job.totalDue <= ctx.now) return finish", "if (false) return finish"),
+  one("JB4", "the total deadline does not count", "reduce.ts", "  if (job.totalDue <= ctx.now) {\n    blameOverstay", "  if (false) {\n    blameOverstay"),
   one("JB9", "a restart drops leases", "snapshot.ts", "last !== undefined && !state.leases.has(last.key) ? last : undefined", "undefined"),
   one("JB4", "a restart grants all times anew", "snapshot.ts", "Math.min(snapshot.phase.executeDue, now + executionTime(job))", "now + executionTime(job)"),
   one("JB4", "a restart forgets who tried", "snapshot.ts", "tried: new Set(snapshot.tried)", "tried: new Set()"),

@@ -10,7 +10,7 @@ export const PLANTED_MODEL_BUGS: readonly PlantedBug[] = [
     "if (job.model !== undefined && !state.models",
     "if (paying !== undefined && job.model !== undefined && !state.models",
   ),
-  one("JB10", "a model is unknown as soon as its last worker has left", "known-models.ts", "        this.#remember(name, now);\n", ""),
+  one("JB10", "a model is unknown as soon as its last worker has left", "known-models.ts", "        this.#remember(name, now, network);\n", ""),
   one("JB10", "when a model was last there is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: ctx.now })', "void name"),
   one("JB10", "after a restart models are unknown before their workers are back", "known-models.ts", "    this.#lostAt = now;\n", ""),
   one("JB10", "that a model is offered is not stored", "workers.ts", 'ctx.rows.push({ type: "model", name, leftAt: null })', "void name"),

@@ -18,6 +18,14 @@ export function blame(state: DispatchState, job: LiveJob, cause: FailureCause, c
   if (network !== undefined) startBackOff(state, network, ctx.now);
 }
 
+/**
+ * Counts a job that reaches its total deadline as a time-out of a worker that has kept it there by signs of life alone: it had the job from the first attempt on, so for
+ * much longer than one may take, and sent no text of an answer.
+ */
+export function blameOverstay(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
+  if (job.phase.kind === "leased" && job.attempts === 1 && (job.jobType === "TASK" || !job.streamed)) blame(state, job, "execution_timeout", ctx);
+}
+
 /** Counts an invalid or foreign result against a worker, and against its network if it is on probation. `record` has the strike already [RC4]. */
 export function blameStrike(state: DispatchState, worker: Worker, record: KeyRecord, ctx: ReduceContext): void {
   if (!worker.proven) startBackOff(state, worker.network, ctx.now);

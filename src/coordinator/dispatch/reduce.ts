@@ -2,6 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
+import { blameOverstay } from "./blame.ts";
 import { admitArrived, hasPlace, matchWorker, recheckSilent, rematchJob } from "./claim.ts";
 import { complete } from "./completion.ts";
 import {
@@ -335,7 +336,10 @@ function passTime(state: DispatchState, ctx: ReduceContext): void {
 }
 
 function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  if (job.totalDue <= ctx.now) return finish(state, job, { status: "failed", cause: lateCause(state, job, ctx.now) }, "deadline_exceeded", ctx);
+  if (job.totalDue <= ctx.now) {
+    blameOverstay(state, job, ctx);
+    return finish(state, job, { status: "failed", cause: lateCause(state, job, ctx.now) }, "deadline_exceeded", ctx);
+  }
   const { phase } = job;
   switch (phase.kind) {
     case "waiting":

@@ -211,6 +211,41 @@ describe("blame", () => {
     expect(turn("00-6")).toBe("b");
   });
 
+  test.each([
+    ["a TASK with signs of life alone", {}, "ack", false],
+    ["a TASK with text, which a TASK has not", {}, "progress", false],
+    ["an LLM job with signs of life alone", { jobType: "LLM_INFER" }, "ack", false],
+    ["an LLM job with text: its worker is slow", { jobType: "LLM_INFER" }, "progress", true],
+  ] as const)("[JB11] two jobs in a row that a proven worker keeps until their total deadline end its standing: %s", (_, facts, type, keeps) => {
+    const desk = new Desk();
+    desk.register("w");
+    for (const id of ["01-1", "01-2"]) {
+      desk.submit(id, facts);
+      for (let ms = 0; ms < TIMING.total; ms += 20_000) {
+        desk.tell({ type, connId: "w#1", jobId: id, attempt: 1 });
+        desk.pass(20_000);
+      }
+      expect(desk.where(id)).toBe("failed deadline_exceeded");
+    }
+    expect(desk.state.workers.get("w")?.proven).toBe(keeps);
+  });
+
+  test("[JB11] a worker that got the job of another one is not blamed for its total deadline", () => {
+    const desk = new Desk();
+    desk.register("late");
+    desk.submit("01");
+    desk.register("w");
+    const ack = (key: string, attempt: number) => desk.tell({ type: "ack", connId: `${key}#1`, jobId: "01", attempt });
+    for (let ms = 0; ms < TIMING.total - 20_000; ms += 20_000) {
+      ack("late", 1);
+      desk.pass(20_000);
+    }
+    fail(desk, "late", "01", 1);
+    ack("w", 2);
+    desk.pass(20_000);
+    expect([desk.where("01"), desk.state.workers.get("w")?.record.failed]).toEqual(["failed deadline_exceeded", 0]);
+  });
+
   test("[JB11] a key that comes back as another one does not get rid of the blame", () => {
     const desk = new Desk();
     newcomer(desk, "a", "n");
