@@ -88,15 +88,16 @@ export class SlidingWindow {
    * is not counted.
    */
   take(client: string, limit: number, now: number): RateResult {
-    const wide = wideNetworkOf(client);
-    const sum = this.#sumOf(client);
-    const wideSum = wide === client ? null : this.#sumOf(wide);
-    const own = sum.below(limit, now);
-    const result = own.ok && wideSum !== null ? wideSum.below(limit * LIMITS.clientsPerNetwork, now) : own;
-    if (!result.ok) return result;
-    sum.add(1, now);
-    wideSum?.add(1, now);
+    const result = this.look(client, limit, now);
+    if (result.ok) for (const key of new Set([client, wideNetworkOf(client)])) this.#sumOf(key).add(1, now);
     return result;
+  }
+
+  /** The answer of {@link take}, and counts nothing. */
+  look(client: string, limit: number, now: number): RateResult {
+    const wide = wideNetworkOf(client);
+    const own = this.#sumOf(client).below(limit, now);
+    return own.ok && wide !== client ? this.#sumOf(wide).below(limit * LIMITS.clientsPerNetwork, now) : own;
   }
 
   #sumOf(key: string): SlidingSum {

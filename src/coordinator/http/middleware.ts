@@ -95,6 +95,7 @@ const counts = (period: number) => ({ period, clients: new SlidingWindow(period,
 const RATED = {
   commits: { setting: "commitsPerMinute", ...counts(TIMING.ratePeriod), counter: "COMMIT_RATE" },
   paidCommits: { setting: "paidCommitsPerMinute", ...counts(TIMING.ratePeriod), counter: "PAID_COMMIT_RATE" },
+  failedPayments: { setting: "commitsPerMinute", ...counts(TIMING.ratePeriod), counter: null },
   polls: { setting: "pollsPerTenSeconds", ...counts(TIMING.pollRatePeriod), counter: "POLL_RATE" },
   trust: { setting: "trustPerMinute", ...counts(TIMING.ratePeriod), counter: "TRUST_RATE" },
   connects: { setting: "connectsPerMinute", ...counts(TIMING.ratePeriod), counter: "CONNECT_RATE" },
@@ -123,7 +124,17 @@ export async function countRequest(c: AppContext, rate: keyof typeof RATED): Pro
   const client = clientOf(c.req.raw, settings);
   const pass = clients.take(client, settings.rates[setting], Date.now());
   if (!pass.ok) return pass.reason.retryAfter / 1_000;
-  return isAtCloudflare(c.req.raw) && (await takesTooMuchAtPlatform(c.env[counter], client)) ? period / 1_000 : null;
+  if (counter === null || !isAtCloudflare(c.req.raw)) return null;
+  return (await takesTooMuchAtPlatform(c.env[counter], client)) ? period / 1_000 : null;
+}
+
+/** The 429 of a client that has used up a rate in this isolate; null if it has not. Nothing is counted. */
+export function refuseIfUsedUp(c: AppContext, rate: keyof typeof RATED): Response | null {
+  const { setting, clients } = RATED[rate];
+  const settings = c.get("settings");
+  if (!settings.rateLimits) return null;
+  const pass = clients.look(clientOf(c.req.raw, settings), settings.rates[setting], Date.now());
+  return pass.ok ? null : refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
 }
 
 /** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */

@@ -9,7 +9,7 @@ import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { countRequest, refuseOverRate } from "../http/middleware.ts";
+import { countRequest, refuseIfUsedUp, refuseOverRate } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
 import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -31,15 +31,19 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
 /**
  * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. A request
  * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. If it has a job, it gets that all the same: its payer may have
- * lost the first answer, and would read from a 429 that nothing was charged.
+ * lost the first answer, and would read from a 429 that nothing was charged. Of those that have none only as many come through as of free requests: each asks the
+ * hub, and perhaps the facilitator.
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
-  const over = await refuseOverRate(c, "paidCommits");
+  const over = (await refuseOverRate(c, "paidCommits")) ?? refuseIfUsedUp(c, "failedPayments");
   if (over !== null) return over;
   await next();
-  const retryAfter = c.get("hasPaid") === true ? null : await countRequest(c, "commits");
-  if (retryAfter === null || c.get("hasJob") === true) return;
+  if (c.get("hasPaid") === true) return;
+  const retryAfter = await countRequest(c, "commits");
+  if (c.get("hasJob") === true) return;
+  await countRequest(c, "failedPayments");
+  if (retryAfter === null) return;
   const { body } = c.res;
   const late = refuse(c, "rate_limited", retryAfter);
   // No header of the replaced answer must stay, because Hono gives all of them to each later answer.

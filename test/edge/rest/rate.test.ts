@@ -109,6 +109,25 @@ test("[LM2] [PY6] a payer who sends a payment again gets its job, also over the 
   expect(await refusal(await commit(client, few), 429)).toBe("rate_limited");
 });
 
+test("[LM2] [PY9] who has sent as many payments that fail as free requests are allowed does not have more of them verified", async () => {
+  const { network, payTo, token } = evmOffer();
+  const facilitator = vi
+    .spyOn(globalThis, "fetch")
+    .mockImplementation(async () => Response.json({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" }));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const client = someone();
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const terms = { EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+  const few = { ...ON, ...terms, COMMITS_PER_MINUTE: "3", PAID_COMMITS_PER_MINUTE: "10", TESTNET_MODE: "false" };
+  const pay = async (n: number) => {
+    const payload = authorization(Date.now() + n);
+    return (await post("/v1/jobs/commit/fast", TASK, { ...client, "payment-signature": encode({ x402Version: 2, accepted, payload }) }, few)).status;
+  };
+  const statuses = [];
+  for (let n = 0; n < 5; n++) statuses.push(await pay(n));
+  expect([statuses, facilitator.mock.calls.length]).toEqual([[402, 402, 402, 429, 429], 3]);
+});
+
 test("[LM2] in testnet mode a payment header changes nothing: there is one rate", async () => {
   const client = { ...someone(), "x-payment": "x" };
   const one = { ...ON, COMMITS_PER_MINUTE: "1" };
