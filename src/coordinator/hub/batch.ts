@@ -125,6 +125,11 @@ export class Pace {
     this.#hasFailed = true;
   }
 
+  /** True if the last write failed. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   /** Calls `write` when the batch that begins now must be written, never during this call: its event may have more changes. */
   next(write: () => void): void {
     const left = this.left();

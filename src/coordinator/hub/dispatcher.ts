@@ -265,6 +265,11 @@ export class Dispatcher {
     return this.#ledger.find(key);
   }
 
+  /** True if the last write failed. */
+  get isFailing(): boolean {
+    return this.#pace.hasFailed;
+  }
+
   /** Writes and sends what was collected. Never throws. */
   flush(): void {
     const batch = this.#batch;

@@ -293,6 +293,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   /** The one alarm for everything that is due. It must not throw: after six failures the platform drops an alarm forever. */
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
+    let pause: number | undefined;
     try {
       this.#dispatcher.apply({ type: "time" });
       this.#gate.closeUnregistered();
@@ -303,8 +304,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       void this.#chain.read().then(() => this.#arm());
     } catch (error) {
       logError("alarm_failed", errorFacts(error));
+      pause = TUNING.journalPause;
     } finally {
-      this.#arm();
+      this.#arm(pause);
     }
   }
 
@@ -373,13 +375,16 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#arm();
   }
 
-  /** Sets the alarm to the earliest time at which something is due. An earlier alarm stays, because setting one is a write. */
-  #arm(): void {
+  /**
+   * Sets the alarm to the earliest time at which something is due, after a pause if the last try failed: what is due would be due again at once. An earlier alarm
+   * stays, because setting one is a write.
+   */
+  #arm(pause: number = this.#dispatcher.isFailing ? TUNING.journalPause : 1): void {
     if (!this.#booted) return;
     const now = this.#clock.now();
     const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
-    const due = Math.max(Math.min(...dues), now + 1);
+    const due = Math.max(Math.min(...dues), now + pause);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;
     this.#alarmAt = due;
     void this.ctx.storage.setAlarm(due);

@@ -61,15 +61,27 @@ export async function claimPairing(c: AppContext): Promise<Response> {
   }
 
   const now = Date.now();
-  const claim = await claimCode(c.env.DB, code, key, now);
+  const claiming = claimAndTell(c, { code, key, id: rateLimits ? id : null, now });
+  // Also if the client leaves: once the code is claimed, the hub must hear of it.
+  c.executionCtx.waitUntil(claiming.catch(() => {}));
+  const claim = await claiming;
   if (!claim.ok) return refuseWith(c, 400, claim.reason);
-  const userId = claim.value;
+  const paired: Paired = { user_id: claim.value, paired_at: isoTime(now) };
+  return c.json(paired);
+}
+
+/** Claims a code for a worker's key, tells the hub, and returns the user id. `id` is that of the claim in the hub's count; null if claims are not counted. */
+async function claimAndTell(
+  c: AppContext,
+  { code, key, id, now }: { code: string; key: string; id: string | null; now: number },
+): ReturnType<typeof claimCode> {
+  const claim = await claimCode(c.env.DB, code, key, now);
+  if (!claim.ok) return claim;
   // The claim is valid even if these calls fail: they only offer waiting jobs to the new worker and take this claim off the count of failed ones.
   const tell = async (call: "paired" | "codeClaimed", notice: (hub: Hub) => Promise<void>) =>
     await askHub(c.env, notice).catch((error: unknown) => logError("paired_not_told", { request_id: c.get("requestId"), call, ...errorFacts(error) }));
-  await Promise.all([tell("paired", (hub) => hub.paired(userId, key)), ...(rateLimits ? [tell("codeClaimed", (hub) => hub.codeClaimed(id))] : [])]);
-  const paired: Paired = { user_id: userId, paired_at: isoTime(now) };
-  return c.json(paired);
+  await Promise.all([tell("paired", (hub) => hub.paired(claim.value, key)), ...(id === null ? [] : [tell("codeClaimed", (hub) => hub.codeClaimed(id))])]);
+  return claim;
 }
 
 /** `GET /v1/trust/list` [SPEC, API4, TR2]. */

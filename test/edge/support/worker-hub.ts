@@ -1,5 +1,5 @@
 // A separate hub per edge test, with the real router, the real D1 and a clock that the test moves.
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { createExecutionContext, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterAll, onTestFinished, vi } from "vitest";
 import { app } from "../../../src/coordinator/app.ts";
@@ -90,7 +90,7 @@ export class TestHub {
   // ── Seekers ───────────────────────────────────────────────────────────────────────────────────
 
   async fetch(request: Request): Promise<Response> {
-    return app.fetch(request, this.#env);
+    return app.fetch(request, this.#env, createExecutionContext());
   }
 
   async request(path: string, init?: RequestInit): Promise<Answer> {
