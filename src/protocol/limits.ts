@@ -189,6 +189,12 @@ export const LIMITS = {
   storageBytes: 6 * 1024 * MiB,
   /** What a job counts for besides its payload and result, for `clientStoredBytes` and `payerStoredBytes` [LM3]. */
   jobRowBytes: 1 * KiB,
+  /** Bytes of a result that always count for the one who sent the job [LM3]. */
+  resultBytes: 16 * KiB,
+  /** As many more for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its worker's network. */
+  resultPerPayloadByte: 16,
+  /** As many more for each token that an LLM answer may have: its `max_tokens`, or `defaultMaxTokens`. */
+  resultPerToken: 64,
   /** Clients whose requests one isolate counts at the same time, per rate. It forgets first the client that was silent for longest [LM2]. */
   countedClients: 10_000,
   /** Keys of workers that have never completed a job and that one hub remembers; where keys need not sign, as many again that have signed [LM3, WS5]. */
@@ -239,7 +245,7 @@ export const RATES = {
   clientUpdatesPerSecond: 20,
   /** Updates that all sockets of one IP may send in one burst. */
   clientUpdateBurst: 60,
-  /** Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows. Its jobs under way still end. Only where addresses are known. */
+  /** Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows; as many more of excess results of its workers. Only where addresses are known. */
   clientStoredBytes: 256 * MiB,
   /** Bytes that the ended jobs of one payer store in 24 hours, from any number of addresses. */
   payerStoredBytes: 512 * MiB,

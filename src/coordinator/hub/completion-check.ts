@@ -23,6 +23,8 @@ export type CheckedCompletion = {
   message?: string;
   /** Which check failed, and what was expected [WS10]; null if none failed. */
   fault: string | null;
+  /** The bytes of the result beyond what the job asks for, and the client that sent them, whose share of the storage they use [LM3]. */
+  excess?: { client: string; bytes: number };
 };
 
 /**
@@ -44,6 +46,12 @@ export function checkCompletion(frame: JobComplete, key: string, now: number, jo
   const error = errorOf(frame.output);
   if (error !== null) return { verdict: "worker_error", ...read, ...workerMessage(error) };
   return { verdict: fault === null ? "valid" : "invalid_receipt", ...read };
+}
+
+/** The most bytes of a result that count for the one who sent the job [LM3]: far more than a usual result has. `maxTokens` is that of the job, null without it. */
+export function askedBytes({ jobType, payloadBytes }: { jobType: JobType; payloadBytes: number }, maxTokens: () => number | null): number {
+  if (jobType === "TASK") return LIMITS.resultBytes + LIMITS.resultPerPayloadByte * payloadBytes;
+  return LIMITS.resultBytes + LIMITS.resultPerToken * (maxTokens() ?? LIMITS.defaultMaxTokens);
 }
 
 /** A rejection with a message for the owner of the worker [WS10]. */

@@ -31,7 +31,7 @@ import { Delivery } from "./delivery.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 import type { Sockets } from "./sockets.ts";
-import type { StorageRoom } from "./storage-room.ts";
+import { type StorageRoom, storedBy } from "./storage-room.ts";
 import type { StoredModels } from "./stored-models.ts";
 import type { WorkerKeys } from "./worker-keys.ts";
 
@@ -347,7 +347,7 @@ export class Dispatcher {
     }
     for (const [id, { end, completion }] of batch.ends) if (!batch.fresh.has(id)) stored.set(id, this.#journal.end(end, completion));
     this.#room.count(
-      [...stored.values()].flatMap((row) => (row === null ? [] : [{ client: row.client, payer: row.payer, bytes: bytesOf(row) }])),
+      [...stored].flatMap(([id, row]) => (row === null ? [] : storedBy(row, batch.ends.get(id)?.completion?.excess))),
       now,
     );
     for (const [key, { record, authenticated }] of batch.records) this.#keys.keep(key, record, authenticated, now);

@@ -118,6 +118,13 @@ export class Journal {
     return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
   }
 
+  /** The `max_tokens` of a job; null if it has none that can be read. */
+  maxTokens(id: string): number | null {
+    const query = "SELECT iif(json_valid(payload), payload ->> '$.max_tokens', NULL) AS most FROM jobs WHERE id = ?";
+    const most = this.#sql.exec<{ most: SqlStorageValue }>(query, id).toArray()[0]?.most;
+    return typeof most === "number" ? most : null;
+  }
+
   /** The jobs that have not ended, and the ids of all rows that cannot be read. */
   live(): { saved: SavedJob[]; damaged: string[] } {
     // A write may have failed after its payloads were kept.

@@ -4,14 +4,30 @@ import { DAY } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { logError, logWarning } from "../log.ts";
 import { shareOwner, SlidingSum } from "../rates.ts";
+import { bytesOf, type JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
+import type { CheckedCompletion } from "./completion-check.ts";
 import type { StorageRefusal } from "./rpc.ts";
 
 /** Who a job comes from: the client that committed it, and the payer; empty if it is not known or not paid. */
 export type Origin = { client: string; payer: string };
 
-/** What an ended job takes up: the bytes of payload and result. */
-export type StoredJob = Origin & { bytes: number };
+/** Bytes that were stored, and who they count for: the origin of a job, or the client of the worker that sent more than its job asks for. */
+type Stored = { bytes: number } & (Origin | { worker: string });
+
+/**
+ * What an ended job stores: payload, result and rows count for its origin. What the result has beyond what the job asks for counts for the network of the
+ * worker that sent it: otherwise any worker could use up the share of a seeker.
+ */
+export function storedBy(row: JournalRow, excess: CheckedCompletion["excess"]): Stored[] {
+  const bytes = bytesOf(row) + LIMITS.jobRowBytes;
+  const { client, payer } = row;
+  if (excess === undefined || row.status !== "completed") return [{ client, payer, bytes }];
+  return [
+    { client, payer, bytes: bytes - excess.bytes },
+    { worker: excess.client, bytes: excess.bytes },
+  ];
+}
 
 /** The stores that can become full. */
 type Store = "hub" | "d1";
@@ -44,13 +60,18 @@ export class StorageRoom {
     return null;
   }
 
-  /** Counts ended jobs for their clients and payers. Part of the transaction that writes the ends. */
-  count(jobs: readonly StoredJob[], now: number): void {
+  /** True if the network of a worker may store so many bytes beyond what its jobs ask for; always if the network is not known. */
+  hasRoom(client: string, bytes: number, now: number): boolean {
+    return this.#sharesOf({ worker: client }).every(([name, most]) => this.#sumOf(name).below(most - bytes, now).ok);
+  }
+
+  /** Counts what ended jobs store for clients and payers. Part of the transaction that writes the ends. */
+  count(stored: readonly Stored[], now: number): void {
     const counted = new Map<string, SlidingSum>();
-    for (const { bytes, ...origin } of jobs) {
-      for (const [name] of this.#sharesOf(origin)) {
+    for (const { bytes, ...owner } of stored) {
+      for (const [name] of this.#sharesOf(owner)) {
         const sum = counted.get(name) ?? this.#sumOf(name);
-        sum.add(bytes + LIMITS.jobRowBytes, now);
+        sum.add(bytes, now);
         counted.set(name, sum);
       }
     }
@@ -101,12 +122,13 @@ export class StorageRoom {
     Object.assign(store, { bytes, logged: level });
   }
 
-  /** The counts that a job of this origin goes into, with their limits. */
-  #sharesOf({ client, payer }: Origin): [string, number][] {
+  /** The counts that these bytes go into, with their limits. A network's workers have a count of their own: whatever jobs they get, its commits go on. */
+  #sharesOf(from: Origin | { worker: string }): [string, number][] {
     const { rateLimits, rates } = this.#settings;
     const shares: [string, number][] = [];
+    const [kind, client, payer] = "worker" in from ? ["worker", from.worker, ""] : ["client", from.client, from.payer];
     const owner = shareOwner(client, rateLimits);
-    if (owner !== null) shares.push([`client ${owner}`, rates.clientStoredBytes]);
+    if (owner !== null) shares.push([`${kind} ${owner}`, rates.clientStoredBytes]);
     if (rateLimits && payer !== "") shares.push([`payer ${payer}`, rates.payerStoredBytes]);
     return shares;
   }

@@ -1,5 +1,6 @@
 // Reads the frames of workers: each is limited, parsed, and turned into one event for dispatch. On a job's way: acknowledge, progress, complete.
 import { LIMITS } from "../../protocol/limits.ts";
+import { utf8Length } from "../../protocol/text.ts";
 import {
   CLOSE,
   completedJob,
@@ -15,13 +16,14 @@ import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { TUNING } from "../tuning.ts";
-import { checkCompletion, workerMessage } from "./completion-check.ts";
+import { askedBytes, checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import { answerLateResult, LateResults } from "./late-results.ts";
 import type { Registration } from "./registration.ts";
 import type { ReadPause, SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
+import type { StorageRoom } from "./storage-room.ts";
 import type { EventStreams } from "./streams.ts";
 
 type Parts = {
@@ -29,6 +31,7 @@ type Parts = {
   journal: Journal;
   sockets: Sockets;
   dispatcher: Dispatcher;
+  room: StorageRoom;
   gate: SocketGate;
   pause: ReadPause;
   registration: Registration;
@@ -129,10 +132,25 @@ export class WorkerFrames {
     this.#noteReading(conn, jobId);
     // Under `record` every shape of output is accepted [RC6].
     const expected = settings.receiptPolicy === "strict" ? (dispatcher.state.jobs.get(jobId) ?? null) : null;
-    const completion = checkCompletion(frame, key, clock(), expected);
+    const completion = this.#charged(conn, jobId, checkCompletion(frame, key, clock(), expected));
     const { verdict, message } = completion;
     const said = message === undefined ? {} : { message };
     dispatcher.apply({ type: "complete", connId: conn.id, jobId, attempt: attempt ?? undefined, verdict, ...said }, { completion });
+  }
+
+  /** Charges what a result has beyond what its job asks for to the network of its worker, or refuses the result if that has no room for it [LM3]. */
+  #charged(conn: Conn, jobId: string, completion: CheckedCompletion): CheckedCompletion {
+    const { dispatcher, journal, room, settings, clock } = this.#parts;
+    const job = dispatcher.state.jobs.get(jobId);
+    const isStored = completion.verdict === "valid" || (completion.verdict === "invalid_receipt" && settings.receiptPolicy === "record");
+    const total = utf8Length(completion.result);
+    if (job === undefined || !isStored || total <= LIMITS.resultBytes) return completion;
+    const asked = askedBytes(job, () => journal.maxTokens(jobId));
+    const excess = { client: conn.attachment.client, bytes: total - asked };
+    if (excess.bytes <= 0) return completion;
+    if (room.hasRoom(excess.client, excess.bytes, clock())) return { ...completion, excess };
+    const fault = `the result has ${total} bytes, ${excess.bytes} more than its job asks for, and this network has no room left for more in 24 hours`;
+    return { ...completion, verdict: "output_too_large", fault };
   }
 
   /** What this key has to do with a job: it holds or held a lease of it, it never did, or the job is not live and has to be looked up. */

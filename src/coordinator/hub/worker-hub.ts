@@ -147,7 +147,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#chain = new ChainReads({ ...hub, source: chain });
     this.#streams = new EventStreams({ ...hub, ownerOf });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
-    this.#frames = new WorkerFrames({ ...hub, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
+    this.#frames = new WorkerFrames({ ...hub, room: this.#room, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
     this.#boot();
   }
 

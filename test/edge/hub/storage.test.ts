@@ -43,13 +43,15 @@ test("[LM3] one run of the cron deletes as many idempotency keys as a busy hub g
 });
 
 const from = (ip: string) => ({ "x-test-ip": ip });
+/** The payload of a job whose result of so many bytes counts for its seeker. */
+const asking = (bytes: number) => ({ task_type: "summarize", input: "i".repeat(Math.ceil(bytes / LIMITS.resultPerPayloadByte)) });
 let clients = 0;
 /** The header of a client that nobody has seen. */
 const newClient = () => from(`198.51.100.${++clients}`);
 
-/** Has a worker complete a job with a result of about this many bytes. */
+/** Has a worker complete a job that asks for a result of about this many bytes, and sends one. */
 async function complete(hub: TestHub, worker: TestWorker, bytes: number, headers: Record<string, string>): Promise<Answer> {
-  const answer = await hub.post("cheap", {}, headers);
+  const answer = await hub.post("cheap", { payload: asking(bytes) }, headers);
   if (answer.status === 201) await worker.complete(await worker.assigned(), { summary: "s".repeat(bytes), word_count: 1 });
   return answer;
 }
@@ -161,13 +163,13 @@ describe("what one client stores in a day", () => {
     const client = newClient();
     const [one, two] = [await hub.worker(), await hub.worker()];
     const headers = { ...client, "idempotency-key": "k" };
-    const id = String((await hub.post("cheap", {}, headers)).body.job_id);
-    await hub.post("cheap", {}, client);
+    const id = String((await hub.post("cheap", { payload: asking(PER_CLIENT) }, headers)).body.job_id);
+    await hub.post("cheap", { payload: asking(PER_CLIENT) }, client);
     const jobs = [await one.assigned(), await two.assigned()];
     await one.complete(jobs[0] ?? { job_id: "", attempt: 0 }, { summary: "s".repeat(PER_CLIENT), word_count: 1 });
     expect((await hub.post("cheap", {}, client)).status).toBe(429);
     expect((await two.complete(jobs[1] ?? { job_id: "", attempt: 0 })).status).toBe("accepted");
-    expect((await hub.post("cheap", {}, headers)).body.job_id).toBe(id);
+    expect((await hub.post("cheap", { payload: asking(PER_CLIENT) }, headers)).body.job_id).toBe(id);
   });
 
   test("[LM3] payloads that were erased do not count", async () => {
@@ -196,6 +198,59 @@ describe("what one client stores in a day", () => {
     hub.skip(2 * TIMING.parkHalving);
     await hub.stub.wake();
     expect(await hub.sql("SELECT name FROM stored_bytes")).toEqual([]);
+  });
+});
+
+describe("what a result has beyond what its job asks for", () => {
+  /** A worker at this address. */
+  const workerAt = async (hub: TestHub, ip: string): Promise<TestWorker> => {
+    const worker = await hub.connect(undefined, undefined, from(ip));
+    await worker.register();
+    return worker;
+  };
+  const padded = (bytes: number) => ({ summary: "s", word_count: 1, pad: "x".repeat(LIMITS.resultBytes + bytes) });
+  /** Has a worker send such a result for a job of this seeker; the acknowledgement of it. */
+  const send = async (hub: TestHub, worker: TestWorker, bytes: number, seeker = newClient()) => {
+    expect((await hub.post("cheap", {}, seeker)).status).toBe(201);
+    return worker.complete(await worker.assigned(), padded(bytes));
+  };
+
+  test("[LM3] does not use the share of its seeker: the largest result of a stranger leaves it room", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const seeker = newClient();
+    expect((await send(hub, worker, LIMITS.outputBytes - LIMITS.resultBytes - 64, seeker)).status).toBe("accepted");
+    expect((await hub.post("cheap", {}, seeker)).status).toBe(201);
+  });
+
+  test("[LM3] [LM1] counts for its worker's network, also in a hub that lost its memory: without room it is refused, and the job goes to another; results without excess are accepted", async () => {
+    const hub = new TestHub();
+    const greedy = await workerAt(hub, "203.0.113.1");
+    expect((await send(hub, greedy, 0.6 * PER_CLIENT)).status).toBe("accepted");
+    await hub.evict();
+    const refused = await send(hub, greedy, 0.6 * PER_CLIENT);
+    expect(refused).toMatchObject({ status: "rejected", error: "output_too_large", message: expect.stringContaining("more than its job asks for") });
+    const other = await workerAt(hub, "203.0.113.2");
+    expect((await other.complete(await other.assigned(), padded(0.6 * PER_CLIENT))).status).toBe("accepted");
+    await greedy.quiet();
+    other.close();
+    await hub.online(1);
+    expect((await complete(hub, greedy, 1, newClient())).status).toBe(201);
+    // The commits of that network have a count of their own.
+    expect((await hub.post("cheap", {}, from("203.0.113.1"))).status).toBe(201);
+    expect((await greedy.complete(await greedy.assigned())).status).toBe("accepted");
+  });
+
+  test("[LM3] is told by the job: an answer of an LLM may be as long as max_tokens allow", async () => {
+    const hub = new TestHub();
+    const worker = await workerAt(hub, "203.0.113.3");
+    const output = "x".repeat(LIMITS.resultBytes + 1_000 * LIMITS.resultPerToken);
+    const answerTo = async (payload: object) => {
+      await hub.commit("cheap", { job_type: "LLM_INFER", payload });
+      return worker.complete(await worker.assigned(), output);
+    };
+    expect((await answerTo({ prompt: "p", max_tokens: 1_001 })).status).toBe("accepted");
+    expect((await answerTo({ prompt: "p" })).error).toBe("output_too_large");
   });
 });
 
