@@ -161,6 +161,8 @@ export const LIMITS = {
   lookupsWaiting: 1_000,
   /** Late results of one socket that are looked up or wait for it [WS10]. */
   lookupsPerSocket: 32,
+  /** Such late results of one client: one for each of its sockets. */
+  lookupsPerClient: 256,
   /** Bytes of the texts of late results that are looked up or wait for it, two for each character: a character may take as many in memory [LM1]. */
   lookupBytes: 16 * MiB,
   /** Such bytes of one client, or of one socket where the client is not known: enough for the largest frame [LM1]. */

@@ -91,6 +91,12 @@ export class Journal {
     return this.#sql.exec<JournalRow>("SELECT * FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
+  /** What a late result is compared with; null if the journal does not have the job. Payload and result, which may be large, are not read. */
+  ended(id: string): Pick<JournalRow, "status" | "provider_pubkey" | "holders" | "receipt"> | null {
+    const query = "SELECT status, provider_pubkey, holders, receipt FROM jobs WHERE id = ?";
+    return this.#sql.exec<Pick<JournalRow, "status" | "provider_pubkey" | "holders" | "receipt">>(query, id).toArray()[0] ?? null;
+  }
+
   /** The rows of these jobs, those that are there, by their ids. */
   rows(ids: readonly string[]): Map<string, JournalRow> {
     if (ids.length === 0) return new Map();

@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
 import { readAs } from "../../protocol/json.ts";
-import { isoTime, isTerminal } from "../../protocol/text.ts";
+import { isoTime, isTerminal, utf8Length } from "../../protocol/text.ts";
 import type { PageRequest, UserJob } from "../hub/rpc.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
@@ -70,21 +70,26 @@ export const EndedFacts = z.object({
   provider_pubkey: z.string().nullable(),
   holders: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))),
   signature: z.string().nullable(),
-  result: z.string().nullable(),
 });
 export type EndedFacts = z.infer<typeof EndedFacts>;
 
 /** Returns these facts from D1; null if D1 does not have the job. @throws {StoreUnavailable} */
 export async function findEnded(db: D1Database, jobId: string): Promise<EndedFacts | null> {
-  const query = "SELECT j.status, j.provider_pubkey, j.holders, j.result, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
+  const query = "SELECT j.status, j.provider_pubkey, j.holders, r.signature FROM jobs j LEFT JOIN receipts r ON r.job_id = j.id WHERE j.id = ?";
   const row = await readD1(db, () => db.prepare(query).bind(jobId).first());
   return row === null ? null : EndedFacts.parse(row);
+}
+
+/** True if D1 has this text as the result of the job. One of another length is not read: a frame of a few bytes must not cost D1 a megabyte. @throws {StoreUnavailable} */
+export async function hasResult(db: D1Database, jobId: string, result: string): Promise<boolean> {
+  const query = "SELECT result FROM jobs WHERE id = ? AND octet_length(result) = ?";
+  return (await readD1(db, () => db.prepare(query).bind(jobId, utf8Length(result)).first("result"))) === result;
 }
 
 /** What the hub stores as the result of a failed job. */
 const Failure = z.object({ error: FailureCause });
 
-const StoredResult = EndedFacts.pick({ status: true, result: true });
+const StoredResult = z.object({ status: z.string(), result: z.string().nullable() });
 /** Status and result of a stored job. `result` is JSON text, null before the end. */
 export type StoredResult = z.infer<typeof StoredResult>;
 

@@ -84,7 +84,7 @@ describe("RECEIPT_POLICY=record", () => {
     for (const stored of [false, true]) {
       if (stored) await hub.recorded(id, "completed");
       expect((await worker.complete(job, OUTPUT, { receipt: null })).status).toBe("duplicate");
-      expect((await worker.complete(job, { summary: "other" }, { receipt: null })).error).toBe("already_terminal");
+      for (const summary of ["other", "S"]) expect((await worker.complete(job, { ...OUTPUT, summary }, { receipt: null })).error).toBe("already_terminal");
     }
   });
 

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS, MiB, RATES } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { readSettings } from "../../../src/coordinator/config.ts";
@@ -654,4 +654,32 @@ describe("results that come too late, while D1 does not answer", () => {
     two.send(late);
     expect(await two.next("job_complete_ack")).toMatchObject({ error: "unknown_job" });
   });
+});
+
+test("[LM1] [WS10] a small frame about a job that has ended does not make D1 read the large result of that job", async () => {
+  const hub = new TestHub();
+  const worker = await hub.worker();
+  const id = await hub.commit();
+  const job = await worker.assigned();
+  const output = { summary: "s".repeat(100_000), word_count: 1 };
+  const accepted = worker.completion(job, output);
+  worker.send(accepted);
+  await worker.next("job_complete_ack");
+  await hub.recorded(id, "completed");
+  await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "copied to D1");
+  const statements: D1PreparedStatement = Object.getPrototypeOf(env.DB.prepare("SELECT 1"));
+  const { first } = statements;
+  let read = "";
+  const reading = vi.spyOn(statements, "first").mockImplementation(async function (this: D1PreparedStatement, ...columns: []) {
+    const row = await first.apply(this, columns);
+    read += JSON.stringify(row);
+    return row;
+  });
+  worker.send({ type: "job_complete", job_id: id, output: "" });
+  expect((await worker.next("job_complete_ack")).error).toBe("already_terminal");
+  worker.send(accepted);
+  expect((await worker.next("job_complete_ack")).status).toBe("duplicate");
+  reading.mockRestore();
+  expect(read).toContain(worker.key.publicKey);
+  expect(read.length).toBeLessThan(2_000);
 });

@@ -40,6 +40,15 @@ test("[LM1] one socket has a limited number of lookups; after one is answered it
   expect(ask("greedy")).toBe(true);
 });
 
+test("[LM1] all sockets of one client have a limited number of lookups, and other clients do not wait for it", async () => {
+  const { ask, answer } = desk();
+  for (let n = 0; n < LIMITS.lookupsPerClient; n++) expect(ask(`w${n}`, { owner: "greedy" })).toBe(true);
+  expect(ask("late", { owner: "greedy" })).toBe(false);
+  expect(ask("late", { owner: "other" })).toBe(true);
+  await answer();
+  expect(ask("late", { owner: "greedy" })).toBe(true);
+});
+
 test("[LM1] a limited number of lookups may wait", () => {
   const { ask } = desk();
   for (let n = 0; n < LIMITS.lookups + LIMITS.lookupsWaiting; n++) expect(ask(`w${n}`)).toBe(true);
