@@ -1,31 +1,32 @@
 // Decides about payments in doubt, of which nobody knows whether their money has moved: asks the chain, and carries out the operator's orders. After a job's way.
-import { HOUR, TIMING } from "../../protocol/times.ts";
+import { HOUR, SECOND, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { type Finding, IllegalMove, isInDoubt, type OrderOutcome, type Payment } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
-import type { ChainAnswer, ChainSource, Found } from "../payment/chain.ts";
+import type { ChainAnswer, ChainSource } from "../payment/chain.ts";
 import { EvmChain } from "../payment/chain-evm.ts";
 import { SvmChain } from "../payment/chain-svm.ts";
 import { noteOutcome, openOrders, type PaymentOrder } from "../store/payment-orders.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { LedgerStore } from "./ledger-store.ts";
+import type { ChainRead, LedgerStore } from "./ledger-store.ts";
 
 type ChainParts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
 
 /** This many readings take about four hours. */
 const MANY_READINGS = 50;
 
-/** A payment in doubt: when it is read next, ms since the epoch, how often it was read, and what the last reading has found. */
-type Waiting = { due: number; readings: number; found: Found | null };
+/** A pause of at least this long is stored, because the hub may hibernate in it. A shorter one keeps the hub awake. */
+const STORED_PAUSE = 8 * SECOND;
 
 /**
  * The chain's word about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides. One
- * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing.
+ * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing. The pauses and what
+ * was found outlast the hub's memory: otherwise a hub that hibernates would begin again with the short pauses, all day.
  */
 export class ChainReads {
   readonly #parts: ChainParts;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, ChainRead>();
   #running: Promise<void> | null = null;
   #blockDue = 0;
 
@@ -37,16 +38,23 @@ export class ChainReads {
   load(): void {
     const { source, dispatcher, ledger } = this.#parts;
     if (source === null) return;
-    this.note([...dispatcher.state.ledger.payments.values(), ...ledger.unresolved()]);
+    const stored = ledger.chainReads();
+    this.#note([...dispatcher.state.ledger.payments.values(), ...ledger.unresolved()], stored);
+    for (const key of stored.keys()) if (!this.#waiting.has(key)) ledger.dropChainRead(key);
   }
 
   /** Notes the new phases of payments. */
   note(payments: readonly Payment[]): void {
-    const { source, clock } = this.#parts;
-    if (source === null) return;
+    if (this.#parts.source !== null) this.#note(payments, new Map());
+  }
+
+  #note(payments: readonly Payment[], stored: ReadonlyMap<string, ChainRead>): void {
+    const { ledger, clock } = this.#parts;
     for (const payment of payments) {
-      if (!isInDoubt(payment)) this.#waiting.delete(payment.key);
-      else if (!this.#waiting.has(payment.key)) this.#waiting.set(payment.key, { due: clock() + TIMING.chainFirst, readings: 0, found: null });
+      const { key } = payment;
+      if (isInDoubt(payment)) {
+        if (!this.#waiting.has(key)) this.#waiting.set(key, stored.get(key) ?? { due: clock() + TIMING.chainFirst, readings: 0, found: null });
+      } else if (this.#waiting.delete(key)) ledger.dropChainRead(key);
     }
   }
 
@@ -91,18 +99,23 @@ export class ChainReads {
       return doubt === null ? [] : [{ waiting, doubt: { ...doubt, found: waiting.found } }];
     });
     if (asked.length === 0) return;
-    const answers = await source.read(
-      asked.map(({ doubt }) => doubt),
-      now,
-    );
-    for (const [at, { waiting, doubt }] of asked.entries()) {
-      const answer = answers[at];
-      if (answer !== undefined) this.#take(doubt.key, waiting, answer);
+    try {
+      const answers = await source.read(
+        asked.map(({ doubt }) => doubt),
+        now,
+      );
+      for (const [at, { waiting, doubt }] of asked.entries()) {
+        const answer = answers[at];
+        if (answer !== undefined) this.#take(doubt.key, waiting, answer);
+      }
+    } finally {
+      // What was decided just now waits until that is written, and is dropped then.
+      for (const { waiting, doubt } of asked) if (waiting.due >= now + STORED_PAUSE && this.#waiting.has(doubt.key)) ledger.keepChainRead(doubt.key, waiting);
     }
     await dispatcher.becameDurable();
   }
 
-  #take(key: string, waiting: Waiting, answer: ChainAnswer): void {
+  #take(key: string, waiting: ChainRead, answer: ChainAnswer): void {
     if (answer.kind !== "undecided") return this.#decide(key, answer);
     waiting.found = answer.found;
     if (answer.more) waiting.due = Math.min(waiting.due, this.#parts.clock() + TIMING.chainFirst);

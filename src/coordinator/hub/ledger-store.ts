@@ -4,7 +4,7 @@ import { readAs } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { DAY } from "../../protocol/times.ts";
 import type { OrderOutcome, Payment } from "../dispatch/index.ts";
-import type { Doubt } from "../payment/chain.ts";
+import type { Doubt, Found } from "../payment/chain.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 
@@ -53,6 +53,16 @@ const Phase = z.discriminatedUnion("kind", [
 const SavedCredit = z.object({ left: z.string(), lent: z.string(), since: z.number(), transaction: z.string() });
 
 const SettleResponse = z.looseObject({ success: z.literal(true), transaction: z.string() });
+
+/** The chain's readings about a payment in doubt: when it is read next, ms since the epoch, how often it was read, and what the last reading has found. */
+export type ChainRead = { due: number; readings: number; found: Found | null };
+
+const SavedFound = z.object({
+  searched: z.number().nullable(),
+  unusedAt: z.number().nullable(),
+  isOlder: z.literal(true).exactOptional(),
+  before: z.string().exactOptional(),
+});
 
 type Row = {
   key: string;
@@ -190,6 +200,22 @@ export class LedgerStore {
       .exec<Row>(query, LIMITS.chainDoubts)
       .toArray()
       .flatMap((row) => read(row) ?? []);
+  }
+
+  /** What is stored about readings of the chain, by the keys of the payments. Damaged rows are left out: their payments begin again. */
+  chainReads(): Map<string, ChainRead> {
+    const query = "SELECT key, due, readings, found FROM chain_reads WHERE typeof(due) = 'integer' AND typeof(readings) = 'integer'";
+    const rows = this.#sql.exec<{ key: string; due: number; readings: number; found: string | null }>(query);
+    return new Map([...rows].map(({ key, due, readings, found }) => [key, { due, readings, found: readAs(SavedFound, found) }]));
+  }
+
+  keepChainRead(key: string, { due, readings, found }: ChainRead): void {
+    const text = found === null ? null : JSON.stringify(found);
+    this.#sql.exec("INSERT OR REPLACE INTO chain_reads (key, due, readings, found) VALUES (?, ?, ?, ?)", key, due, readings, text);
+  }
+
+  dropChainRead(key: string): void {
+    this.#sql.exec("DELETE FROM chain_reads WHERE key = ?", key);
   }
 
   /**

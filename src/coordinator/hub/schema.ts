@@ -106,6 +106,7 @@ CREATE INDEX payments_live ON payments (kind) WHERE kind NOT IN ('spent', 'void'
 CREATE INDEX payments_credit ON payments (payer) WHERE credit IS NOT NULL;
 CREATE INDEX payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
 `,
+  "CREATE TABLE IF NOT EXISTS chain_reads (key TEXT PRIMARY KEY, due INTEGER NOT NULL, readings INTEGER NOT NULL, found TEXT) WITHOUT ROWID",
 ];
 
 /** Takes the steps that this hub has not taken yet. Call it in a transaction. */

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { TIMING } from "../../../src/protocol/times.ts";
+import { HOUR, TIMING } from "../../../src/protocol/times.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { cancelled, FakeEvm, nonceOf, PAYEE, PAYER, RPC_URL, TOKEN, transfer, used } from "../../support/fake-evm.ts";
 import { commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
@@ -163,6 +163,47 @@ describe("payments in doubt, with EVM_RPC_URL", () => {
     const kinds = (await rows(hub)).map(({ kind }) => kind);
     expect([kinds.filter((kind) => kind === "credit").length, kinds.filter((kind) => kind === "void").length]).toEqual([13, 12]);
     expect(events("credit_opened").length).toBe(13);
+  });
+
+  test("[PY8] a hub that hibernates keeps its pauses and how far it has searched: it asks nothing before a pause is over; what is decided leaves", async () => {
+    const hub = new TestHub();
+    await hub.worker();
+    const n = nextNonce++;
+    await doubtful(hub, paymentOf(n));
+    const reads = () => hub.sql<{ due: number; readings: number; found: string | null }>("SELECT due, readings, found FROM chain_reads");
+    for (let readings = 1; readings <= 5; readings++) {
+      node.requests.length = 0;
+      // One second, then 2, 4, 8 and 16.
+      await hub.pass(readings === 1 ? TIMING.chainFirst : 2 ** (readings - 1) * 1_000);
+      await until(async () => statesIn(node.requests.flat()) === 1, `reading ${readings}`);
+    }
+    await until(async () => (await reads())[0]?.readings === 5, "the pause is stored");
+    const [stored] = await reads();
+    expect(stored).toEqual({ due: Date.now() + 32_000, readings: 5, found: JSON.stringify({ searched: null, unusedAt: node.finalized }) });
+    node.requests.length = 0;
+    node.finalized += 50;
+    for (let passed = 0; passed < 30_000; passed += 10_000) {
+      await hub.evict();
+      await hub.stub.wake();
+      await hub.pass(10_000);
+    }
+    expect(await reads()).toEqual([stored]);
+    expect(node.requests).toEqual([]);
+    await hub.pass(2_000);
+    await until(async () => (await reads())[0]?.readings === 6, "the next reading");
+    const search = node.requests.flat().find(({ method }) => method === "eth_getLogs");
+    expect(search?.params).toMatchObject([{ fromBlock: `0x${(node.finalized - 49).toString(16)}` }]);
+
+    // A clock that was set back: no pause is longer than an hour.
+    await hub.sql(`UPDATE chain_reads SET due = ${Date.now() + 2 * HOUR}`);
+    await hub.evict();
+    await hub.stub.wake();
+    await until(async () => (await reads())[0]?.readings === 7, "read at once");
+    node.mine(++node.finalized, cancelled(nonceOf(n)));
+    await hub.evict();
+    await hub.pass(TIMING.settleRetryMax);
+    await until(async () => (await rows(hub))[0]?.reason === "by_chain", "decided");
+    expect(await reads()).toEqual([]);
   });
 
   test("[PY8] what a bug has set aside is not read", async () => {

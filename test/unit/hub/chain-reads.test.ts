@@ -15,7 +15,11 @@ function desk(most: number): { reads: ChainReads; doubt: (key: string) => void; 
       return Promise.resolve(doubts.map(() => ({ kind: "undecided", found: null, more: false }) as const));
     },
   };
-  const ledger = { doubt: (key: string) => ({ key, payload: "", requirements: "", expiresAt: 0, block: null }), unresolved: () => [] };
+  const ledger = {
+    doubt: (key: string) => ({ key, payload: "", requirements: "", expiresAt: 0, block: null }),
+    unresolved: () => [],
+    keepChainRead: () => undefined,
+  };
   const dispatcher = { state: { ledger: { payments: new Map() } }, becameDurable: () => Promise.resolve(true) };
   const reads = new ChainReads({ source, ledger, dispatcher, clock: () => now } as unknown as ConstructorParameters<typeof ChainReads>[0]);
   const payment = (key: string) => ({ key, doubts: 1, phase: { kind: "unknown", retryDue: 0 } }) as unknown as Payment;
