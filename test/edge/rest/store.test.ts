@@ -6,6 +6,7 @@ import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/d
 import { findUserJobs } from "../../../src/coordinator/store/jobs.ts";
 import { applyRetention } from "../../../src/coordinator/store/retention.ts";
 import { markUsed } from "../../../src/coordinator/store/trust.ts";
+import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
 
 const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -218,6 +219,22 @@ describe("cron", () => {
     await run(failingHub({ remote: true }));
     expect(await count("jobs")).toBe(0);
     expect(logged).toHaveBeenCalledTimes(2);
+  });
+
+  test("[LM3] the hub is woken while D1 does not answer, and old rows are deleted while the hub does not answer", async () => {
+    const woken = failingHub({}, 0);
+    const stalled = Promise.withResolvers<{ kind: "fails" }>();
+    const first = run({ ...woken, DB: faultyDatabase(env.DB, () => stalled.promise) });
+    await expect.poll(woken.calls).toBe(1);
+    stalled.resolve({ kind: "fails" });
+    await first;
+
+    await insertJobs("old", 1, Date.now() - 40 * DAY);
+    const hub = Promise.withResolvers<void>();
+    const second = run({ HUB: { getByName: () => ({ wake: () => hub.promise }) } });
+    await expect.poll(() => count("jobs")).toBe(0);
+    hub.resolve();
+    await second;
   });
 });
 
