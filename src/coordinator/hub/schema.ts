@@ -1,4 +1,33 @@
 // The schema of the hub's SQLite. A hub takes its steps before its first job.
+import { TUNING } from "../tuning.ts";
+
+/**
+ * The step after which new rows of payments are beside each other, in the order of their arrival. By their random keys each was on a page of its own
+ * (docs/decisions/0015).
+ */
+const BY_ARRIVAL = `
+DROP TABLE IF EXISTS payments_by_key;
+ALTER TABLE payments RENAME TO payments_by_key;
+CREATE TABLE payments (
+  key TEXT PRIMARY KEY NOT NULL, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, asset TEXT NOT NULL DEFAULT '', amount TEXT NOT NULL,
+  expires_at INTEGER NOT NULL, job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, lost_answer INTEGER NOT NULL DEFAULT 0, phase TEXT NOT NULL,
+  kind TEXT NOT NULL, credit TEXT, streamed_at INTEGER, block INTEGER, updated_at INTEGER NOT NULL, rev INTEGER NOT NULL DEFAULT 1,
+  copied_rev INTEGER NOT NULL DEFAULT 0, response TEXT, payload TEXT, requirements TEXT
+);
+INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, lost_answer, phase, kind, credit, streamed_at, block, updated_at,
+    rev, copied_rev, response, payload, requirements)
+  SELECT key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, lost_answer, phase, kind, credit, streamed_at, block, updated_at,
+    rev, copied_rev, response, payload, requirements FROM payments_by_key;
+DROP TABLE payments_by_key;
+CREATE INDEX payments_job ON payments (job_id);
+CREATE INDEX payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
+CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
+CREATE INDEX payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
+CREATE INDEX payments_live ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved');
+CREATE INDEX payments_credit ON payments (payer) WHERE credit IS NOT NULL;
+CREATE INDEX payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
+`;
+
 /**
  * The tables, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
  * that another file makes (CancelTokens).
@@ -83,29 +112,7 @@ CREATE INDEX IF NOT EXISTS payments_live ON payments (kind) WHERE kind NOT IN ('
 CREATE INDEX IF NOT EXISTS payments_credit ON payments (payer) WHERE credit IS NOT NULL;
 CREATE INDEX IF NOT EXISTS payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
 `,
-  // New rows are beside each other, in the order of their arrival. By their random keys each was on a page of its own (docs/decisions/0015).
-  `
-DROP TABLE IF EXISTS payments_by_key;
-ALTER TABLE payments RENAME TO payments_by_key;
-CREATE TABLE payments (
-  key TEXT PRIMARY KEY NOT NULL, digest TEXT NOT NULL, binding TEXT NOT NULL, payer TEXT, asset TEXT NOT NULL DEFAULT '', amount TEXT NOT NULL,
-  expires_at INTEGER NOT NULL, job_id TEXT NOT NULL, own_job_id TEXT, doubts INTEGER NOT NULL, lost_answer INTEGER NOT NULL DEFAULT 0, phase TEXT NOT NULL,
-  kind TEXT NOT NULL, credit TEXT, streamed_at INTEGER, block INTEGER, updated_at INTEGER NOT NULL, rev INTEGER NOT NULL DEFAULT 1,
-  copied_rev INTEGER NOT NULL DEFAULT 0, response TEXT, payload TEXT, requirements TEXT
-);
-INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, lost_answer, phase, kind, credit, streamed_at, block, updated_at,
-    rev, copied_rev, response, payload, requirements)
-  SELECT key, digest, binding, payer, asset, amount, expires_at, job_id, own_job_id, doubts, lost_answer, phase, kind, credit, streamed_at, block, updated_at,
-    rev, copied_rev, response, payload, requirements FROM payments_by_key;
-DROP TABLE payments_by_key;
-CREATE INDEX payments_job ON payments (job_id);
-CREATE INDEX payments_done ON payments (updated_at) WHERE kind IN ('spent', 'void');
-CREATE INDEX payments_uncopied ON payments (updated_at) WHERE copied_rev < rev;
-CREATE INDEX payments_unresolved ON payments (updated_at) WHERE kind = 'unresolved';
-CREATE INDEX payments_live ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved');
-CREATE INDEX payments_credit ON payments (payer) WHERE credit IS NOT NULL;
-CREATE INDEX payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
-`,
+  BY_ARRIVAL,
   "CREATE TABLE IF NOT EXISTS chain_reads (key TEXT PRIMARY KEY, due INTEGER NOT NULL, readings INTEGER NOT NULL, found TEXT) WITHOUT ROWID",
 ];
 
@@ -115,9 +122,17 @@ export function takeSteps(sql: SqlStorage): void {
   const done = sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
   // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not take its steps twice.
   if (Number.isInteger(done) && done >= STEPS.length) return;
-  for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) take(sql, step);
+  for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) {
+    // All steps are one transaction, and the CPU time of a start is limited: a copy of a larger table would be undone and begun again, without end. Only the
+    // layout differs, so that table stays as it is.
+    if (step !== BY_ARRIVAL || !hasMorePayments(sql, TUNING.copiedLedger)) take(sql, step);
+  }
   sql.exec("DELETE FROM version");
   sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
+}
+
+function hasMorePayments(sql: SqlStorage, than: number): boolean {
+  return sql.exec("SELECT 1 FROM payments LIMIT 1 OFFSET ?", than).toArray().length > 0;
 }
 
 /** Takes a step, one statement at a time. If the version was lost, a step may come twice: that must not keep the hub from starting. */

@@ -1,6 +1,8 @@
 import { applyD1Migrations, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { TestHub, until } from "../support/worker-hub.ts";
 import d1 from "../state/earlier-d1.sql?raw";
@@ -89,6 +91,33 @@ describe("a hub with an earlier schema takes the missing steps", () => {
       expect(known).toMatchObject({ state: "known", jobId: FINISHED, settlement: expect.stringContaining("0x01") });
     }
     expect(await hub.sql("SELECT name FROM sqlite_master WHERE tbl_name = 'payments' AND sql IS NULL")).toHaveLength(1);
+  });
+
+  test("[PY6] more payments than a start can copy stay where they are: they are known, move, and get new ones beside them", async () => {
+    const { copiedLedger } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { copiedLedger }));
+    Object.assign(TUNING, { copiedLedger: 2 });
+    const row = (key: string) => `INSERT INTO payments (key, digest, binding, payer, amount, expires_at, job_id, doubts, phase, kind, updated_at)
+      VALUES ('${key}', 'digest', 'binding', '0xaa', '1000', 1, 'job of ${key}', 1, '{"kind":"unknown","retryDue":1}', 'unknown', ${KILLED})`;
+    const layout = async (hub: TestHub) => (await hub.sql("SELECT sql LIKE '%WITHOUT ROWID' AS by_key FROM sqlite_master WHERE name = 'payments'"))[0];
+    expect(await layout(await earlierHub(1_000, ["a", "b"].map(row)))).toEqual({ by_key: 0 });
+    const hub = await earlierHub(1_000, ["a", "b", "c"].map(row));
+    expect(await layout(hub)).toEqual({ by_key: 1 });
+    const kinds = await hub.inside((_, { storage }) => {
+      const ledger = new LedgerStore(storage.sql, "eip155:10143");
+      const old = ledger.find("a") ?? expect.unreachable();
+      ledger.save({ ...old, phase: { kind: "void", reason: "refused" } }, {}, KILLED);
+      ledger.save({ ...old, key: "new", phase: { kind: "held" } }, { payload: "{}", requirements: "{}" }, KILLED);
+      expect(ledger.purge(KILLED)).toBe(false);
+      ledger.copied([{ key: "a", rev: 2 }]);
+      expect(ledger.purge(KILLED)).toBe(true);
+      return ["a", "b", "new"].map((key) => ledger.find(key)?.phase.kind);
+    });
+    expect(kinds).toEqual([undefined, "unknown", "held"]);
+    // The step counts as taken, also when there are fewer payments later.
+    await hub.sql("DELETE FROM payments");
+    await hub.evict();
+    expect(await layout(hub)).toEqual({ by_key: 1 });
   });
 
   test("[TR2] its users have no token and need none", async () => {
