@@ -16,6 +16,7 @@ import {
   ProtocolError,
   RateLimitedError,
 } from "../sdk/index.ts";
+import { ALREADY_USED } from "../protocol/pricing.ts";
 import { readMaxPrice } from "../sdk/payment.ts";
 import { shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -92,8 +93,9 @@ export function isRefusal(error: unknown): boolean {
 /** What to do after a commit that may have been accepted, as the end of a message; empty after any other. */
 export function lostText(error: ComputeRouterError, isPaying: boolean): string {
   const { idempotencyKey } = error;
-  // With the same key it would be another payment: the coordinator has kept no job for it.
-  if (error instanceof PaymentRequiredError && mayBeAccepted(error)) return "; the money may have moved: look at the chain before you pay again";
+  // With the same key it would be another payment: the coordinator has kept no job for this one.
+  if (error instanceof PaymentRequiredError && ALREADY_USED.some((reason) => error.message.includes(String(reason))))
+    return "; the money may have moved: look at the chain before you pay again";
   // A payment over a limit was not signed.
   const isUnpaid = isRefusal(error) || (error instanceof PaymentLimitError && !mayBeAccepted(error));
   return idempotencyKey === null || isUnpaid ? "" : `; ${sameKeyText(idempotencyKey, isPaying)}`;

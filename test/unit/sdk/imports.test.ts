@@ -21,12 +21,13 @@ function runtimeImports(file: string, seen = new Map<string, Set<string>>()): Ma
   return seen;
 }
 
-it("at run time the SDK imports only its own files, the receipts, four files of the protocol without zod, noble, and a parser of event streams", () => {
+it("at run time the SDK imports only its own files, the receipts, five files of the protocol without zod, noble, and a parser of event streams", () => {
   const modules = runtimeImports(resolve(SRC, "sdk/index.ts"));
   expect([...modules.keys()]).toContain("sdk/fallback.ts");
   expect([...modules.keys()].filter((file) => file.startsWith("protocol/")).toSorted()).toEqual([
     "protocol/json.ts",
     "protocol/limits.ts",
+    "protocol/pricing.ts",
     "protocol/text.ts",
     "protocol/times.ts",
   ]);
