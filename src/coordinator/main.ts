@@ -3,17 +3,28 @@ import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { askHub } from "./http/hub-client.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
+import { buildIndexes } from "./store/database.ts";
 import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";
 export { WorkerHub } from "./hub/worker-hub.ts";
 
-/** A coordinator instance. `fetch` serves the REST routes; the cron deletes old rows and wakes a hub that missed an alarm. */
+/** A coordinator instance. `fetch` serves the REST routes; the cron deletes old rows, builds indexes of a large D1, and wakes a hub that missed an alarm. */
 export default {
   fetch: app.fetch,
   async scheduled(_controller, env) {
     // Both are async, so that a wrong setting rejects like every other fault.
-    const duties = { retention: async () => applyRetention(env.DB, settingsOf(env), Date.now()), wake: async () => askHub(env, (hub) => hub.wake()) };
+    const duties = {
+      retention: async () => {
+        try {
+          await applyRetention(env.DB, settingsOf(env), Date.now());
+        } finally {
+          // Last, because D1 may do nothing else for 30 s.
+          await buildIndexes(env.DB);
+        }
+      },
+      wake: async () => askHub(env, (hub) => hub.wake()),
+    };
     const failed = (duty: string, error: unknown): void => {
       if (error instanceof SettingsError) logInvalidSetting(error, { duty });
       else logError("scheduled", { duty, ...errorFacts(error) });

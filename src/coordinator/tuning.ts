@@ -61,6 +61,8 @@ export const TUNING = {
   hubMeasured: 1 * SECOND,
   /** How long a migration of D1 may take: as long as D1 lets one statement run [API10]. */
   migration: 30 * SECOND,
+  /** A D1 of more bytes gets its new indexes by the cron, and not before the first write. D1 has 30 s for a statement, and does nothing else meanwhile [API10]. */
+  indexedAtOnce: 256 * MiB,
   /** How long an isolate waits before it tries a failed migration again [API10]. */
   migrationPause: 5 * SECOND,
   /** The most payments that one write copies to D1. */

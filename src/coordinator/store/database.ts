@@ -1,6 +1,6 @@
 // Access to D1. Every statement of a job's life that reads or writes D1 goes through `readD1` or `writeD1`. Both apply missing migrations by
 // themselves, so neither a deploy nor a start needs a migration step [API10].
-import { TIMING } from "../../protocol/times.ts";
+import { HOUR, TIMING } from "../../protocol/times.ts";
 import { LATE, within } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
@@ -43,12 +43,14 @@ class MigrationFailed extends StoreUnavailable {
 
 /** What this isolate knows about the schema of one D1. */
 type SchemaState = {
-  /** True when every migration of this code is known to be applied. */
+  /** True when every migration of this code that writes need is known to be applied. */
   isCurrent: boolean;
   /** No migration is tried until this time (ms since the epoch), because of this error. */
   pause: { until: number; error: StoreUnavailable } | null;
   /** The migration whose failure was logged last: it is logged only once. */
   reported: string | null;
+  /** The cron builds no indexes until this time (ms since the epoch). */
+  indexesDue: number;
 };
 
 const schemaStates = new WeakMap<D1Database, SchemaState>();
@@ -102,33 +104,53 @@ export async function withDeadline<T>(call: PromiseLike<T>, deadline: number = T
 
 /**
  * Applies the missing migrations in order. Each is one batch that also records its name, so it is applied as a whole or not at all. Recorded names
- * that this code does not know belong to a newer version and are ignored.
+ * that this code does not know belong to a newer version and are ignored. Where D1 is large, `indexes` says whether migrations of indexes only are applied
+ * too: no write needs them, and D1 may not have the time for them.
  * @throws {MigrationFailed} for the first migration that fails
  * @throws {StoreUnavailable} if D1 does not answer
  */
-export async function migrate(db: D1Database, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
-  let applied = await appliedNames(db);
+export async function migrate(db: D1Database, migrations: readonly Migration[] = MIGRATIONS, indexes = false): Promise<void> {
+  const { names, bytes } = await appliedMigrations(db);
+  const leavesIndexes = !indexes && bytes > TUNING.indexedAtOnce;
+  let applied = names;
   for (const { name, statements } of migrations) {
-    if (applied.has(name)) continue;
+    if (applied.has(name) || (leavesIndexes && statements.every((sql) => sql.startsWith("CREATE INDEX")))) continue;
     try {
       const note = db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name);
       // The name is inserted first. It is unique, so if two isolates migrate at once, the slower one fails here.
       await withDeadline(db.batch([db.prepare(MIGRATIONS_TABLE), note, ...statements.map((sql) => db.prepare(sql))]), TUNING.migration);
     } catch (error) {
       // Perhaps another isolate was faster, or D1 applied it and the answer was lost.
-      applied = await appliedNames(db).catch(() => applied);
+      applied = (await appliedMigrations(db).catch(() => null))?.names ?? applied;
       if (!applied.has(name)) throw new MigrationFailed(name, error);
     }
   }
 }
 
-/** Returns the names of the applied migrations. */
-async function appliedNames(db: D1Database): Promise<ReadonlySet<unknown>> {
+/**
+ * Builds the indexes that {@link migrate} has left out, because D1 is large. The cron calls this: a failure delays nothing, and is tried again an hour later.
+ * @throws {StoreUnavailable} if D1 does not answer
+ */
+export async function buildIndexes(db: D1Database): Promise<void> {
+  const state = schemaStateOf(db);
+  const now = Date.now();
+  if (now < state.indexesDue && now >= state.indexesDue - HOUR) return;
+  state.indexesDue = now + HOUR;
   try {
-    const { results } = await withDeadline(db.prepare("SELECT name FROM d1_migrations").all());
-    return new Set(results.map(({ name }) => name));
+    await migrate(db, MIGRATIONS, true);
   } catch (error) {
-    if (isSchemaError(error)) return new Set();
+    if (!(error instanceof MigrationFailed)) throw error;
+    report(state, error);
+  }
+}
+
+/** Returns the names of the applied migrations, and the size of D1 as D1 says it. */
+async function appliedMigrations(db: D1Database): Promise<{ names: ReadonlySet<unknown>; bytes: number }> {
+  try {
+    const { results, meta } = await withDeadline(db.prepare("SELECT name FROM d1_migrations").all());
+    return { names: new Set(results.map(({ name }) => name)), bytes: meta.size_after };
+  } catch (error) {
+    if (isSchemaError(error)) return { names: new Set(), bytes: 0 };
     throw error;
   }
 }
@@ -144,12 +166,11 @@ async function updateSchema(db: D1Database, cause: StoreUnavailable | null): Pro
   if (state.pause !== null && now < state.pause.until && now >= state.pause.until - TUNING.migrationPause) throw cause ?? state.pause.error;
   try {
     await migrate(db);
-    Object.assign(state, { isCurrent: true, pause: null, reported: null } satisfies SchemaState);
+    Object.assign(state, { isCurrent: true, pause: null, reported: null } satisfies Partial<SchemaState>);
   } catch (error) {
     if (error instanceof MigrationFailed) {
       pause(state, error);
-      if (state.reported !== error.migration) logError("migration_failed", { migration: error.migration, ...errorFacts(error) });
-      state.reported = error.migration;
+      report(state, error);
     }
     throw error;
   }
@@ -157,8 +178,13 @@ async function updateSchema(db: D1Database, cause: StoreUnavailable | null): Pro
 
 function schemaStateOf(db: D1Database): SchemaState {
   let state = schemaStates.get(db);
-  if (state === undefined) schemaStates.set(db, (state = { isCurrent: false, pause: null, reported: null }));
+  if (state === undefined) schemaStates.set(db, (state = { isCurrent: false, pause: null, reported: null, indexesDue: 0 }));
   return state;
+}
+
+function report(state: SchemaState, error: MigrationFailed): void {
+  if (state.reported !== error.migration) logError("migration_failed", { migration: error.migration, ...errorFacts(error) });
+  state.reported = error.migration;
 }
 
 function pause(state: SchemaState, error: StoreUnavailable): void {

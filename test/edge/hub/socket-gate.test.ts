@@ -668,17 +668,12 @@ test("[LM1] [WS10] a small frame about a job that has ended does not make D1 rea
   await hub.recorded(id, "completed");
   await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "copied to D1");
   const statements: D1PreparedStatement = Object.getPrototypeOf(env.DB.prepare("SELECT 1"));
-  const { first } = statements;
-  let read = "";
-  const reading = vi.spyOn(statements, "first").mockImplementation(async function (this: D1PreparedStatement, ...columns: []) {
-    const row = await first.apply(this, columns);
-    read += JSON.stringify(row);
-    return row;
-  });
+  const reading = vi.spyOn(statements, "first");
   worker.send({ type: "job_complete", job_id: id, output: "" });
   expect((await worker.next("job_complete_ack")).error).toBe("already_terminal");
   worker.send(accepted);
   expect((await worker.next("job_complete_ack")).status).toBe("duplicate");
+  const read = JSON.stringify(await Promise.all(reading.mock.results.map(({ value }) => value)));
   reading.mockRestore();
   expect(read).toContain(worker.key.publicKey);
   expect(read.length).toBeLessThan(2_000);

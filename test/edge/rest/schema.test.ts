@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import main from "../../../src/coordinator/main.ts";
 import { PairingCode } from "../../../src/protocol/rest.ts";
-import { TIMING } from "../../../src/protocol/times.ts";
+import { HOUR, TIMING } from "../../../src/protocol/times.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { migrate } from "../../../src/coordinator/store/database.ts";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
@@ -177,6 +177,60 @@ describe("a D1 that has some migrations", () => {
     expect((await create(isolate())).status).toBe(201);
     expect(await tables()).toEqual(before);
     expect(await names()).toEqual([...NAMES, "9999_future.sql"]);
+  });
+});
+
+describe("a large D1", () => {
+  /** A D1 that was migrated before its last indexes came, and that has no time for them. */
+  async function large() {
+    await applyD1Migrations(env.DB, env.TEST_MIGRATIONS.slice(0, -1));
+    expect(MIGRATIONS.at(-1)?.statements).toEqual([expect.stringMatching(/^CREATE INDEX /)]);
+    const { indexedAtOnce } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { indexedAtOnce }));
+    Object.assign(TUNING, { indexedAtOnce: 0 });
+    const builds = { tries: 0, canSucceed: false };
+    const prepare = (query: string) => {
+      if (query.startsWith("CREATE INDEX")) builds.tries++;
+      if (query.startsWith("CREATE INDEX") && !builds.canSucceed) throw new Error("D1_ERROR: D1 DB exceeded its CPU time limit and was reset.");
+      return env.DB.prepare(query);
+    };
+    const DB = new Proxy(env.DB, {
+      get(target, member) {
+        if (member === "prepare") return prepare;
+        const value: unknown = Reflect.get(target, member);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    return { DB, builds };
+  }
+
+  test("[API10] needs no new index for its writes: the router and the hub write, and neither tries to build it", async () => {
+    const { DB, builds } = await large();
+    expect((await create({ DB })).status).toBe(201);
+    const hub = new TestHub();
+    await hub.inside((object) => void (object.db = DB));
+    const id = await hub.commit();
+    await hub.recorded(id, "pending");
+    expect(builds.tries).toBe(0);
+    expect(events()).toEqual([]);
+  });
+
+  test("[API10] gets it by the cron, which tries again an hour after a failure, and logs it once", async () => {
+    const { DB, builds } = await large();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    const cron = () => main.scheduled({ scheduledTime: Date.now(), cron: "*/5 * * * *", noRetry: () => undefined }, { ...env, DB });
+    for (let run = 0; run < 3; run++) await cron();
+    expect(builds.tries).toBe(1);
+    vi.setSystemTime(Date.now() + HOUR);
+    await cron();
+    expect(builds.tries).toBe(2);
+    expect(events()).toEqual(["migration_failed"]);
+    expect((await create({ DB })).status).toBe(201);
+    expect(await names()).toEqual(NAMES.slice(0, -1));
+    builds.canSucceed = true;
+    vi.setSystemTime(Date.now() + HOUR);
+    await cron();
+    expect(await names()).toEqual(NAMES);
   });
 });
 
