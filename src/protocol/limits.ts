@@ -187,7 +187,7 @@ export const LIMITS = {
   jobsBehind: 20_000,
   /** Bytes of the payloads and results of the jobs that D1 does not have yet. Above that, commits get 503. */
   behindBytes: 512 * MiB,
-  /** Bytes of the hub's SQLite, or of D1, from which commits get 503 `storage_full`. A setting [LM3]. */
+  /** Bytes of the hub's SQLite, or of D1, from which commits get 503 `storage_full`, and of D1 from which requests for pairing codes get it too. A setting [LM3]. */
   storageBytes: 6 * 1024 * MiB,
   /** What a job counts for besides its payload and result, for `clientStoredBytes` and `payerStoredBytes` [LM3]. */
   jobRowBytes: 1 * KiB,

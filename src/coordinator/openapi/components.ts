@@ -152,6 +152,12 @@ export const SHARED = {
     { busy: { error: "overloaded", request_id } },
     "Retry-After",
   ),
+  NoRoom: json(
+    "`storage_full`: the coordinator accepts nothing more to store at present. `overloaded`: it is overloaded or cannot reach its storage.",
+    "Error",
+    { "storage is full": { error: "storage_full", request_id }, busy: { error: "overloaded", request_id } },
+    "Retry-After",
+  ),
   Full: json(
     [
       "`queue_full`: too many jobs are waiting. `storage_full`: the coordinator accepts nothing more to store at present. `facilitator_unavailable`: the facilitator could not verify the payment.",

@@ -226,6 +226,7 @@ export const create: Operation = {
     "415": shared("Encoded"),
     "429": shared("RateLimited"),
     ...FAULTS,
+    "503": shared("NoRoom"),
   },
 };
 

@@ -16,7 +16,7 @@ import { askHub } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import type { Hub } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { boundToken, claimCode, markUsed, storeCode, trustOf } from "../store/trust.ts";
+import { boundToken, claimCode, isFull, markUsed, storeCode, trustOf } from "../store/trust.ts";
 
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
@@ -27,8 +27,10 @@ export async function createPairing(c: AppContext): Promise<Response> {
   if (MADE_USER_ID.test(userId)) return refuseWith(c, 400, "user_id is of the form that OpenAI requests without a user get; choose another one");
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
+  const { storageBytes, rateLimits } = c.get("settings");
+  if (await isFull(c.env.DB, storageBytes)) return refuse(c, "storage_full", RETRY_AFTER.storage_full);
   if (!provesUser(token.value, await boundToken(c.env.DB, userId, token.value, Date.now()))) return refuse(c, "user_token_required");
-  const openLimit = c.get("settings").rateLimits ? LIMITS.openPairingCodes : null;
+  const openLimit = rateLimits ? LIMITS.openPairingCodes : null;
   const now = Date.now();
   for (let tries = 0; tries < LIMITS.pairingCodeTries; tries++) {
     const code = toHex(crypto.getRandomValues(new Uint8Array(3))).toUpperCase();

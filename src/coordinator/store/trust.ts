@@ -66,6 +66,17 @@ export async function markUsed(db: D1Database, userId: string, keys: readonly st
   );
 }
 
+/** The size of each D1, in bytes, as its last answer to this isolate about codes told it. */
+const sizes = new WeakMap<D1Database, number>();
+
+/** True if D1 has reached this size, so that nothing new may be stored [LM3]. Once it has, it is asked each time: retention makes room. @throws {StoreUnavailable} */
+export async function isFull(db: D1Database, most: number): Promise<boolean> {
+  if ((sizes.get(db) ?? 0) < most) return false;
+  const { meta } = await readD1(db, () => db.prepare("SELECT 1").run());
+  sizes.set(db, meta.size_after);
+  return meta.size_after >= most;
+}
+
 /** Why a new code was not stored. `too_many`: the user may have no more open codes until `until` (ms since the epoch). */
 type CodeFault = { kind: "taken" } | { kind: "too_many"; until: number };
 
@@ -88,6 +99,7 @@ export async function storeCode(
     )
     .bind(code, userId, now, expiresAt, openLimit);
   const { meta } = await writeD1(db, () => insert.run());
+  sizes.set(db, meta.size_after);
   if (meta.changes > 0) return { ok: true, value: expiresAt };
   if (openLimit === null) return { ok: false, reason: { kind: "taken" } };
   const open = drizzle(db)

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
+import { RETRY_AFTER } from "../../../src/protocol/times.ts";
 import { PairingCode, TrustList } from "../../../src/protocol/rest.ts";
 import { keyPair, signText } from "../../../src/receipt/index.ts";
 import { pairText } from "../../../src/protocol/worker-messages.ts";
@@ -63,6 +64,24 @@ describe("POST /v1/trust/create", () => {
     expect(await storeCode(env.DB, { ...fresh, userId: "v" })).toEqual({ ok: false, reason: { kind: "taken" } });
     expect(await storeCode(env.DB, { ...fresh, userId: "v", openLimit: null })).toEqual({ ok: false, reason: { kind: "taken" } });
     expect(await storeCode(env.DB, { ...fresh, userId: "v", now: now + HOUR })).toMatchObject({ ok: true });
+  });
+
+  test("[LM3] a D1 that has reached STORAGE_BYTES gets no more users and codes, only claims, until it has room", async () => {
+    const { meta } = await env.DB.prepare("CREATE TABLE filling AS SELECT 1").run();
+    const full = { STORAGE_BYTES: String(meta.size_after + 1_000_000) };
+    const code = await create("u");
+    await env.DB.prepare("INSERT INTO filling VALUES (zeroblob(1_500_000))").run();
+    // An isolate learns the size with the next code.
+    expect((await post(CREATE, { user_id: "u" }, {}, full)).status).toBe(201);
+    for (const user_id of ["v", "u"]) {
+      const refused = await post(CREATE, { user_id }, {}, full);
+      expect(await refusal(refused, 503)).toBe("storage_full");
+      expect(refused.headers.get("retry-after")).toBe(String(RETRY_AFTER.storage_full));
+    }
+    expect((await env.DB.prepare("SELECT user_id FROM users").all()).results).toEqual([{ user_id: "u" }]);
+    expect((await post(CLAIM, { pairing_code: code, provider_pubkey: A }, {}, full)).status).toBe(200);
+    await env.DB.prepare("DROP TABLE filling").run();
+    expect((await post(CREATE, { user_id: "v" }, {}, full)).status).toBe(201);
   });
 
   test("[API1] the store out of reach is 503", async () => {
