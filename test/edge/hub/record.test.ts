@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
-import { TestHub } from "../support/worker-hub.ts";
+import { TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
 const OUTPUT = { summary: "s" };
@@ -83,6 +83,7 @@ describe("RECEIPT_POLICY=record", () => {
     await worker.complete(job, OUTPUT, { receipt: null });
     for (const stored of [false, true]) {
       if (stored) await hub.recorded(id, "completed");
+      if (stored) await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "only in D1");
       expect((await worker.complete(job, OUTPUT, { receipt: null })).status).toBe("duplicate");
       for (const summary of ["other", "S"]) expect((await worker.complete(job, { ...OUTPUT, summary }, { receipt: null })).error).toBe("already_terminal");
     }
