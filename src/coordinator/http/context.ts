@@ -8,10 +8,10 @@ import { StoreUnavailable } from "../store/database.ts";
 import { HubUnavailable } from "./hub-client.ts";
 
 /**
- * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `hasJob`: true if a commit with a payment gets a
- * job, a new one or the one that it got before [LM2]. Routes read all of it with `c.get`: `c.var` is a new object at each use.
+ * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `isReplaced`: true if the answer of a commit is
+ * not sent, because its client gets a 429 in its place [LM2]. Routes read all of it with `c.get`: `c.var` is a new object at each use.
  */
-export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean; hasJob?: boolean } };
+export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean; isReplaced?: boolean } };
 
 /** The context of a route. */
 export type AppContext = Context<AppEnv>;

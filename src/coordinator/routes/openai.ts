@@ -108,7 +108,8 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
   const { jobId, cancelToken } = job.value;
   if (cancelToken !== undefined) c.header("X-Cancel-Token", cancelToken);
   const leave = () => {
-    if (cancelToken === undefined) return;
+    // The client of an answer that was replaced is still there.
+    if (cancelToken === undefined || c.get("isReplaced") === true) return;
     const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, cancelToken, true));
     c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
   };

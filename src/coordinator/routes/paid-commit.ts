@@ -30,9 +30,8 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
 
 /**
  * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. A request
- * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. If it has a job, it gets that all the same: its payer may have
- * lost the first answer, and would read from a 429 that nothing was charged. Of those that have none only as many come through as of free requests: each asks the
- * hub, and perhaps the facilitator.
+ * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. Only as many of these come through as of free requests: each asks
+ * the hub, and perhaps the facilitator.
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
@@ -40,12 +39,11 @@ export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (over !== null) return over;
   await next();
   if (c.get("hasPaid") === true) return;
-  const retryAfter = await countRequest(c, "commits");
-  if (c.get("hasJob") === true) return;
   await countRequest(c, "failedPayments");
-  if (retryAfter === null) return;
+  const late = await refuseOverRate(c, "commits");
+  if (late === null) return;
   const { body } = c.res;
-  const late = refuse(c, "rate_limited", retryAfter);
+  c.set("isReplaced", true);
   // No header of the replaced answer must stay, because Hono gives all of them to each later answer.
   c.res = undefined;
   c.res = new Response(late.body, {
@@ -137,7 +135,6 @@ async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string,
 
 /** The job of a commit that was paid, now or when it came first. */
 function accepted(c: AppContext, job: BoughtJob): Result<AcceptedJob, Response> {
-  c.set("hasJob", true);
   setSettlement(c, job.settlement);
   return { ok: true, value: job };
 }
