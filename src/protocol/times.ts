@@ -117,7 +117,7 @@ export const TIMING = {
   /** How long a signed payment must stay valid: `maxTimeoutSeconds` of a 402. */
   paymentValid: 300 * SECOND,
   /** How far the clock of Solana may be from ours if a transaction that is not in its history is to be void [PY8]. */
-  svmClock: 1 * MINUTE,
+  svmClock: 10 * MINUTE,
   /** How much earlier or later than its time a transaction is looked for too: so much may the clock of Solana have moved since, against ours [PY8]. */
   svmDrift: 10 * MINUTE,
   /** How long after its time a transaction that is not in the history of Solana is void: later a node may have forgotten the history [PY8]. */

@@ -12,7 +12,7 @@ type Landed = { signature: string; account: string; time: number | null; transac
 export const RPC_URL = "https://node.test/v2/secret-api-key";
 const GENESIS = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG";
 export const NETWORK = `solana:${GENESIS.slice(0, 32)}`;
-const TOKEN_PROGRAM = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+export const TOKEN_PROGRAM = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
@@ -23,8 +23,8 @@ export const PAYEE = base58.encode(key(6));
 const BLOCKHASH = base58.encode(key(99));
 
 /** A small transfer: fee payer, payer, source, mint, destination, programs; with a memo and, if asked for, a nonce in place of the blockhash. */
-export function transaction({ memo = "memo-1", nonce = false, signed = false } = {}): { base64: string; key: string } {
-  const keys = [key(1), key(2), key(3), key(4), key(5), base58.decode(TOKEN_PROGRAM), base58.decode(MEMO_PROGRAM), base58.decode(SYSTEM_PROGRAM)];
+export function transaction({ memo = "memo-1", nonce = false, signed = false, to = base58.encode(key(5)) } = {}): { base64: string; key: string } {
+  const keys = [key(1), key(2), key(3), key(4), base58.decode(to), base58.decode(TOKEN_PROGRAM), base58.decode(MEMO_PROGRAM), base58.decode(SYSTEM_PROGRAM)];
   const text = new TextEncoder().encode(memo);
   const instructions = [
     ...(nonce ? [[7, 1, 2, 4, 4, 0, 0, 0]] : []),

@@ -8,6 +8,7 @@ import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
 import { isTransfer, readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
+import { isTransferOf } from "./read-payment.ts";
 
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** This much of a memo tells transactions apart: x402's clients put 32 random hex digits into it. */
@@ -31,8 +32,11 @@ const Validity = z.object({ context: z.object({ slot }), value: z.boolean() });
 const Payload = z.object({ payload: z.object({ transaction: z.string() }) });
 const Terms = z.object({ asset: z.string(), payTo: z.string(), amount: digits });
 
-/** A transaction to look for: the account in whose history it must be, the texts of its memos, and what it has to pay. */
-type Wanted = { transaction: SvmTransaction; account: string; memos: string[]; terms: z.infer<typeof Terms> };
+/**
+ * A transaction to look for: the account in whose history it must be, the texts of its memos, and what it has to pay. `isDirect`: its own instructions pay that, so
+ * if it succeeded, it has.
+ */
+type Wanted = { transaction: SvmTransaction; account: string; memos: string[]; terms: z.infer<typeof Terms>; isDirect: boolean };
 
 /** The newest finalized block: its slot, its time in ms, and how far that is from our own time, less than 0 if it is behind. */
 type Head = { slot: number; time: number; skew: number };
@@ -42,8 +46,8 @@ type Range = { from: number; to: number };
 
 /**
  * Solana. A landed transaction is ours if its message is, byte by byte: its signature is made by the facilitator, so nobody else knows it before. It is looked for
- * in the finalized history of the payer's token account. It has paid if our payee has the amount more: a transfer that a program of the payer makes may move less, or
- * nothing. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
+ * in the finalized history of the payer's token account. If it has no transfer to our payee among its own instructions, it has paid if our payee has the amount more:
+ * a transfer that a program of the payer makes may move less, or nothing. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
  */
 export class SvmChain implements ChainSource {
   readonly most = 4;
@@ -103,6 +107,7 @@ export class SvmChain implements ChainSource {
       if (toHex(sha256(message)) !== doubt.key) continue;
       if ((entry.err === null) !== (landed.meta.err === null)) return undecided(null, "contradiction");
       if (landed.meta.err !== null) return { kind: "void", proof: "failed" };
+      if (wanted.isDirect) return { kind: "settled", transaction: entry.signature };
       const gained = gainOf(landed.meta, wanted);
       if (gained === null) return undecided(found, "no_balances");
       // The message cannot run a second time.
@@ -152,7 +157,8 @@ function wantedOf({ payload, requirements }: Doubt): Wanted | null {
   const texts = transaction.instructions.filter(({ program }) => program === MEMO_PROGRAM).map(({ data }) => new TextDecoder().decode(data));
   // The beginning, and only of a text that every RPC shows in the same way.
   const memos = texts.map((text) => text.slice(0, MEMO_CHARS)).filter((text) => /^[\w-]+$/.test(text));
-  return { transaction, account, memos, terms };
+  const isDirect = transaction.instructions.some((instruction) => isTransfer(instruction) && isTransferOf(instruction, terms));
+  return { transaction, account, memos, terms, isDirect };
 }
 
 /** How much more of our token our payee has since this transaction; null if the node does not say it. */

@@ -240,10 +240,15 @@ export function readExactSvm(payload: unknown, ours: Requirements, now: number):
 }
 
 /** The payer of this TransferChecked, if it is the transfer that we asked for; otherwise null. */
-function payerOf({ program, accounts, data }: SvmInstruction, ours: Requirements, { signers }: SvmTransaction): string | null {
-  const [, mint, destination, owner] = accounts;
-  const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
-  const wanted = mint === ours.asset && amount === BigInt(ours.amount) && destination === associatedTokenAccount(ours.payTo, program, ours.asset);
+function payerOf(transfer: SvmInstruction, ours: Requirements, { signers }: SvmTransaction): string | null {
+  const owner = transfer.accounts[3];
   // The owner of a token account may be a multisig account, which does not sign itself.
-  return wanted && owner != null && (signers.includes(owner) || accounts.length > 4) ? owner : null;
+  return isTransferOf(transfer, ours) && owner != null && (signers.includes(owner) || transfer.accounts.length > 4) ? owner : null;
+}
+
+/** True if this TransferChecked transfers the amount of a 402 to its payee. */
+export function isTransferOf({ program, accounts, data }: SvmInstruction, terms: { asset: string; amount: string | bigint; payTo: string }): boolean {
+  const [, mint, destination] = accounts;
+  const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
+  return mint === terms.asset && amount === BigInt(terms.amount) && destination === associatedTokenAccount(terms.payTo, program, terms.asset);
 }

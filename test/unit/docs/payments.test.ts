@@ -22,7 +22,7 @@ describe("docs/payments.md", () => {
     ["PY8", `no answer within ${seconds(TIMING.settle)}, 5xx, a connection that was cut`],
     ["PY8", `${LIMITS.assumedPerPayer} times a day for one payer and ${LIMITS.assumedPerHub} for all`],
     ["PY8", `in pages of ${LIMITS.chainPageBlocks} blocks`],
-    ["PY8", `while the chain's clock is at most ${seconds(TIMING.svmClock)} from ours`],
+    ["PY8", `while the chain's clock is at most ${minutes(TIMING.svmClock)} from ours`],
     ["PY8", `and by the chain's, and ${minutes(TIMING.svmDrift)} more on each side`],
     ["PY9", `${LIMITS.heldPayments} payments of this payer are held, or ${LIMITS.unsettledPayments} are not settled`],
     ["PY8", `was not answered when the ${seconds(TIMING.total)} of the job were over`],
