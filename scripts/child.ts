@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
+import { SAME_KEYPRESS_MS } from "../src/cli/ctrl-c.ts";
 
 const STOP_TIMEOUT_MS = 10_000;
 const KEPT_LINES = 200;
@@ -86,9 +87,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     // The group has no process any more.
   }
 }
-
-/** npm forwards a Ctrl-C that the terminal has already delivered. */
-const SAME_KEYPRESS_MS = 1_000;
 
 /** Resolves at the first Ctrl-C or SIGTERM. A later one ends this process at once; its children then end automatically. */
 export function stopSignal(): Promise<NodeJS.Signals> {

@@ -13,7 +13,7 @@ const LOOK_MS = 20;
 /** https://www.sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5;
 
-/** The folder for temporary files in a state folder. Its name is not one that a folder of the user's could have. */
+/** The folder for temporary files in a state folder. No folder of a user has this name, so it can be deleted. */
 export function temporaryFolderOf(stateDir: string): string {
   return join(stateDir, "coordinator.tmp");
 }
@@ -22,8 +22,8 @@ export function temporaryFolderOf(stateDir: string): string {
 const held: DatabaseSync[] = [];
 
 /**
- * Holds a state folder for as long as this process lives. The lock is one of the system on a file: it also keeps out a process of another container, which has
- * process numbers of its own.
+ * Holds a state folder for as long as this process lives. It is a file lock of the operating system, so it also keeps out a process of another container, which
+ * has other process numbers.
  * @throws if another process holds it
  */
 export function holdFolder(stateDir: string, patienceMs: number = LEAVING_MS): void {
@@ -44,8 +44,8 @@ export function noteRuntime(stateDir: string, pid: number): void {
 }
 
 /**
- * Ends the workerd that an earlier coordinator has left in a folder that this process holds: who kills all Node processes at once leaves it behind, and it would
- * go on writing. Only where the system states when a process started, because the number can belong to another one now.
+ * Ends the workerd that an earlier coordinator has left in a folder that this process holds. It remains when all Node processes are killed at once, and it would go
+ * on writing. This is done only where the system states when a process started, because the number can belong to another process now.
  */
 export async function endOrphan(stateDir: string): Promise<void> {
   const file = runtimeFile(stateDir);

@@ -1,6 +1,6 @@
 // Ctrl-C at a command that waits.
 
-/** npm forwards a Ctrl-C that the terminal has already delivered, and a closed terminal sends SIGHUP before npm's SIGTERM. */
+/** Signals within this time are one: npm forwards a Ctrl-C that the terminal has already delivered, and a closed terminal sends SIGHUP before npm's SIGTERM. */
 export const SAME_KEYPRESS_MS = 1_000;
 
 /** Calls `listener` at the first Ctrl-C. A later one ends the program immediately. Returns a function that ends the wait. */

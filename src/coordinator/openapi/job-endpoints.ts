@@ -113,7 +113,7 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
     "401": shared("TokenRequired"),
     "402": json(
       [
-        "Payment gating is on, and the request has no valid payment. A request without a payment gets this response before its body is checked. Nothing is charged.",
+        "Payment gating is on, and the request has no valid payment. A request without a payment gets this response before its body is checked. Nothing is charged, unless the reason says that the payment was used before.",
         "`invalid_payment: …` says what is wrong with the payment. `payment_already_used`: the payment was used for another job.",
         "`payment_failed: …`: the facilitator refused to settle the payment; `PAYMENT-RESPONSE` has its reason.",
       ].join(" "),

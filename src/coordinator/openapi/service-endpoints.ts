@@ -18,7 +18,7 @@ export const models: Operation = {
   tags: ["Service"],
   summary: "The models of the connected workers",
   description:
-    "Free. The list has the form of OpenAI's, with `workers_online` added. Workers announce their model names themselves, and the coordinator cannot check them. The list may be one second old, and five seconds while the coordinator is slow.",
+    "Free. The list has the form of OpenAI's, with `workers_online` added. Workers announce their model names themselves, and the coordinator cannot check them. The list may be about a second old, and five seconds while the coordinator is slow.",
   responses: { "200": json("The models. The list is empty if no connected worker announces one.", "ModelList", { list: EXAMPLES.models }), ...FAULTS },
 };
 
