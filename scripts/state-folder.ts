@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
+import { codeOf } from "../src/worker/node/atomic-files.ts";
 import { isRunning, processTag, readProcessTag, startOfProcess } from "../src/worker/node/worker-lock.ts";
 
 /** How long another coordinator may need to leave the folder: a stop takes 5 s while workers stay connected, and its supervisor may start it again at once. */
@@ -54,7 +55,12 @@ export async function endOrphan(stateDir: string): Promise<void> {
   const deadline = Date.now() + ENDING_MS;
   while (isRunning(orphan, file)) {
     if (Date.now() > deadline) throw new Error(`the workerd of an earlier coordinator (process ${orphan.pid}) still writes to ${stateDir}: end it`);
-    process.kill(orphan.pid, "SIGKILL");
+    try {
+      process.kill(orphan.pid, "SIGKILL");
+    } catch (error) {
+      // It has just ended, as one that was killed with its parents.
+      if (codeOf(error) !== "ESRCH") throw error;
+    }
     await delay(LOOK_MS);
   }
 }

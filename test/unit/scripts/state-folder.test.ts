@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { endOrphan, holdFolder, noteRuntime } from "../../../scripts/state-folder.ts";
 import { processTag } from "../../../src/worker/node/worker-lock.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -47,4 +47,16 @@ test.runIf(process.platform === "linux")("the runtime that an earlier coordinato
     await endOrphan(folder);
     expect([other.exitCode, other.signalCode]).toEqual([null, null]);
   }
+});
+
+test.runIf(process.platform === "linux")("a runtime that ends by itself just before it would be ended is no fault", async () => {
+  const folder = temporaryFolder();
+  noteRuntime(folder, process.pid);
+  const gone = () => {
+    throw Object.assign(new Error("kill ESRCH"), { code: "ESRCH" });
+  };
+  const kill = vi.spyOn(process, "kill").mockImplementation(gone).mockReturnValueOnce(true);
+  onTestFinished(() => kill.mockRestore());
+  await endOrphan(folder);
+  expect(kill.mock.calls.map(([, signal]) => signal)).toEqual([0, "SIGKILL", 0]);
 });
