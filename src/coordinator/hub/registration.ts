@@ -21,6 +21,7 @@ export class Registration {
   readonly #dispatcher: Dispatcher;
   readonly #tiers: Tiers;
   readonly #clock: () => number;
+  #registrations = 0;
 
   constructor(parts: { settings: Settings; keys: WorkerKeys; sockets: Sockets; dispatcher: Dispatcher; tiers: Tiers; clock: () => number }) {
     this.#settings = parts.settings;
@@ -49,12 +50,17 @@ export class Registration {
     if (!this.#admits(conn, key, authenticated)) return;
 
     conn.registering = true;
+    conn.registration = ++this.#registrations;
     const { tier, tierDue } = await this.#tiers.readAtRegistration(key);
     conn.registering = false;
     // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
-    const capabilities = capabilitiesOf(frame);
     const older = this.#sockets.get(this.#dispatcher.state.workers.get(key)?.connId ?? "");
+    // Or the same key has come on a newer socket: its worker may have left this one, and would not come back after a 4001 there [WS7].
+    if (older !== undefined && older.registration > conn.registration && older.attachment.worker?.authenticated === authenticated) {
+      return this.#dispatcher.close(conn.id, CLOSE.replaced, "replaced");
+    }
+    const capabilities = capabilitiesOf(frame);
     const registered: Registered = {
       key,
       id: crypto.randomUUID(),

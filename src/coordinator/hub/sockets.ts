@@ -26,7 +26,10 @@ export type Conn = {
   exempted: string | null;
   /** Results since the last one of a job that its key has held. */
   foreignResults: number;
+  /** True while its registration waits for a tier. */
   registering: boolean;
+  /** The number of its registration among all that this hub has seen since it started; 0 without one. */
+  registration: number;
   /** True if it is about to be closed: frames that still arrive change nothing. */
   leaving: boolean;
 };
@@ -72,6 +75,7 @@ function connOf(ws: WebSocket, attachment: Attachment): Conn {
     exempted: null,
     foreignResults: 0,
     registering: false,
+    registration: 0,
     leaving: false,
   };
 }

@@ -20,8 +20,8 @@ import type { Deadlines } from "./timers.ts";
  * ends only the streams of this job: the job, its worker's socket and all other streams go on.
  */
 export class EventStreams {
-  readonly #dispatcher: Dispatcher;
-  readonly #journal: Journal;
+  readonly #dispatcher: Pick<Dispatcher, "isDirty" | "whenDurable" | "state">;
+  readonly #journal: Pick<Journal, "row">;
   readonly #deadlines: Deadlines;
   readonly #clock: () => number;
   readonly #live = new Map<string, EventLog>();
@@ -31,15 +31,25 @@ export class EventStreams {
   readonly #open = new Map<Reader, () => void>();
   readonly #share = new FairShare({ most: LIMITS.streams, each: LIMITS.streamsPerClient });
   readonly #ownerOf: (client: string) => string | null;
+  readonly #synced: () => Promise<void>;
   #bytes = 0;
   #probedAt = 0;
 
-  constructor(parts: { dispatcher: Dispatcher; journal: Journal; deadlines: Deadlines; clock: () => number; ownerOf: (client: string) => string | null }) {
+  constructor(parts: {
+    dispatcher: Pick<Dispatcher, "isDirty" | "whenDurable" | "state">;
+    journal: Pick<Journal, "row">;
+    deadlines: Deadlines;
+    clock: () => number;
+    ownerOf: (client: string) => string | null;
+    /** Resolves when the disk has all that was written before. */
+    synced: () => Promise<void>;
+  }) {
     this.#dispatcher = parts.dispatcher;
     this.#journal = parts.journal;
     this.#deadlines = parts.deadlines;
     this.#clock = parts.clock;
     this.#ownerOf = parts.ownerOf;
+    this.#synced = parts.synced;
   }
 
   /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open, in all or of this client. */
@@ -73,13 +83,21 @@ export class EventStreams {
     if (log !== undefined && job !== undefined) this.#change(jobId, log, () => log.see(viewOf(job)));
   }
 
-  /** Tells the readers of a job its end, which is durable now. */
+  /**
+   * Tells the readers of a job its end, which is written now, as soon as the disk has it. The platform holds back answers and frames until then, but not the parts
+   * of a body: after a loss of the last writes the job could end in another way [RC5, JB6].
+   */
   ended(row: JournalRow): void {
     const log = this.#live.get(row.id);
     if (log === undefined) return;
     this.#live.delete(row.id);
     this.#ended.set(row.id, log);
-    this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
+    const end = (): void => this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
+    const isKept = () => this.#ended.get(row.id) === log;
+    this.#synced().then(
+      () => void (isKept() && end()),
+      () => void (isKept() && this.#forget(row.id, log)),
+    );
   }
 
   /** Closes the streams of a job whose end cannot be read: its readers reconnect and ask for it again. */

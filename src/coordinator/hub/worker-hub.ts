@@ -145,7 +145,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     this.#orders = new PaymentOrders(hub);
     this.#chain = new ChainReads({ ...hub, source: chain });
-    this.#streams = new EventStreams({ ...hub, ownerOf });
+    this.#streams = new EventStreams({ ...hub, ownerOf, synced: () => ctx.storage.sync() });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...hub, room: this.#room, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
     this.#boot();

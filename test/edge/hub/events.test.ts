@@ -102,6 +102,25 @@ describe("GET /v1/jobs/{id}/events", () => {
     expect((await reader.rest()).map(inShort)).toEqual(["status running 1", "delta 1.0 Hello", "status completed 1", "done completed"]);
   });
 
+  test("[RC5, JB6] tells the end of a job only when the disk has it, because the platform holds back no part of a body", async () => {
+    const hub = new TestHub();
+    const { id, worker, job } = await given(hub);
+    const reader = await follow(hub, id);
+    await reader.take(1);
+    const release = await hub.inside((_, state) => {
+      const disk = Promise.withResolvers<void>();
+      vi.spyOn(state.storage, "sync").mockReturnValue(disk.promise);
+      return disk.resolve;
+    });
+    await worker.complete(job, "Hello");
+    let isTold = false;
+    const end = reader.rest().finally(() => (isTold = true));
+    await worker.quiet();
+    expect(isTold).toBe(false);
+    await hub.inside(() => release());
+    expect((await end).map(inShort)).toEqual(["status completed 1", "done completed"]);
+  });
+
   test("[API6, JB8] a refused job has its end in the stream", async () => {
     const hub = new TestHub();
     const { body } = await hub.post("fast", { ...LLM, privacy_class: "PRIVATE" });

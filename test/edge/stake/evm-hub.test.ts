@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { TIMING } from "../../../src/protocol/times.ts";
+import { CLOSE } from "../../../src/protocol/worker-messages.ts";
 import { CONTRACT, hang, RPC_URL, StakeNode } from "../support/stake-node.ts";
 import { newKey, type TestWorker } from "../support/worker.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
@@ -163,6 +164,24 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect(await stranger.next("register_ack")).toMatchObject({ status: "error", error: "auth_required" });
     await hub.commit();
     await owner.assigned();
+  });
+
+  test("[WS7] a registration that waits for its tier does not replace a newer one of its key, which goes on with its job", async () => {
+    const hub = new TestHub();
+    const key = newKey();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.before = () => promise;
+    const left = await hub.connect(key);
+    left.send(left.registration({ signed: true, resume: [] }));
+    await until(async () => node.underWay === 1, "asked");
+    node.before = null;
+    const newest = await hub.worker({ key, signed: true });
+    const id = await hub.commit();
+    const job = await newest.assigned();
+    resolve();
+    expect(await left.closed()).toBe(CLOSE.replaced);
+    await newest.complete(job);
+    expect(await hub.job(id)).toMatchObject({ status: "completed" });
   });
 
   test("[ST2] a chain that hangs delays a registration until its deadline, and a second register frame meanwhile changes nothing", async () => {

@@ -66,6 +66,7 @@ class Crowd {
       exempted: null,
       foreignResults: 0,
       registering: false,
+      registration: 0,
       leaving: false,
     });
   }
