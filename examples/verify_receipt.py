@@ -54,8 +54,8 @@ def stringify(value):
 
 def key_of(text):
     """The key, if it is well-formed and not of small order."""
-    if not re.fullmatch("[0-9a-f]{64}", text):
-        raise ValueError("the key is not 64 lowercase hex digits")
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise ValueError("the key is not 64 hex digits")
     y = int.from_bytes(bytes.fromhex(text), "little") % 2**255
     if y >= P or y % P in SMALL_ORDER:
         raise ValueError("the key is not canonical, or of small order")
@@ -69,7 +69,7 @@ def verify(job, job_id, worker=None):
         raise ValueError("there is no receipt")
     if receipt["job_id"] != job_id:
         raise ValueError("the receipt belongs to another job")
-    if worker is not None and receipt["provider_pubkey"] != worker:
+    if worker is not None and receipt["provider_pubkey"].lower() != worker.lower():
         raise ValueError("another worker has signed the receipt")
     outputs = [result, result["output"]] if list(result) == ["output"] else [result]
     hashes = [hashlib.sha256(stringify(output).encode()).hexdigest() for output in outputs]

@@ -128,6 +128,10 @@ describe.skipIf(!HAS_CRYPTOGRAPHY)(
       const id = job.id;
       expect(await verify(job, id)).toEqual({ code: 0, said: "valid\n" });
       expect(await verify(job, id, worker.publicKey)).toEqual({ code: 0, said: "valid\n" });
+      expect(await verify(job, id, worker.publicKey.toUpperCase())).toEqual({ code: 0, said: "valid\n" });
+      // Another text was signed, but the key itself is read.
+      const upper = { ...job, receipt: { ...job.receipt, provider_pubkey: worker.publicKey.toUpperCase() } };
+      expect(await verify(upper, id)).toMatchObject({ code: 1, said: expect.stringContaining("not that of the worker's key") });
       expect(await verify(job, id, "00".repeat(32))).toEqual({ code: 1, said: "NOT valid: another worker has signed the receipt\n" });
       expect(await verify(job, "11111111-2222-4333-8444-555555555555")).toMatchObject({ code: 1, said: expect.stringContaining("another job") });
       expect(await verify({ ...job, result: { output: "another answer" } }, id)).toMatchObject({ code: 1, said: expect.stringContaining("another result") });

@@ -172,7 +172,8 @@ function faultOf(receipt: Receipt, signature: Uint8Array, frame: JobComplete, ou
   if (completedAt === null || Math.abs(now - completedAt) > TIMING.receiptSkew) {
     return `time: expected completed_at as ISO 8601 within ${TIMING.receiptSkew / 60_000} min of ${isoTime(now)}`;
   }
-  if (!isWellFormedJson(frame.output)) return "hash: expected an output of well-formed Unicode; a lone surrogate has no UTF-8";
+  if (!isWellFormedJson(frame.output))
+    return "hash: expected an output of well-formed Unicode; half of a surrogate pair is no character, so cut texts between characters";
   const hash = `sha256:${createHash("sha256").update(outputText, "utf8").digest("hex")}`;
   if (!sameHash(receipt.output_hash, hash)) return `hash: expected ${hash} of the output as JSON.stringify writes it`;
   // The worker does not know the payment of its job, so it must not sign one.

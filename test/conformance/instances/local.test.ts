@@ -28,9 +28,12 @@ const status = async (subject: Subject, bytes: string): Promise<number> => (awai
 
 describe("a web page that somebody visits, and a coordinator on the same machine", () => {
   test.each(["https://evil.example", "http://evil.example:4010", "http://127.0.0.1.evil.example", "http://localhost.evil.example", "null", "x"])(
-    "[API7] a page of %s can neither register a worker nor commit a job",
+    "[API7] a page of %s can neither register a worker nor commit a job; it may read",
     async (origin) => {
       expect(await knock(local, `Host: ${local.host}`, `Origin: ${origin}`)).toEqual({ upgrade: 403, commit: 403 });
+      for (const method of ["GET", "HEAD"]) {
+        expect(await status(local, head(`${method} /v1/health HTTP/1.1`, `Host: ${local.host}`, `Origin: ${origin}`))).toBe(200);
+      }
     },
   );
 

@@ -34,7 +34,7 @@ const EXPOSED = [
 ];
 
 beforeAll(async () => {
-  // As a deployed coordinator: a local one does not answer to pages of other sites.
+  // As a deployed coordinator: a local one takes no work from pages of other sites.
   evm = await start("evm", { TESTNET_MODE: "true", PUBLIC_HOST: "" });
 });
 

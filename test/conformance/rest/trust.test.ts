@@ -107,6 +107,13 @@ describe("claim", () => {
     for (const name of names) expect(answer.body.error).toContain(name);
   });
 
+  test("[SPEC, API4] the code is judged whatever 64 hex digits come with it, also those of no point of the curve", async () => {
+    for (const key of ["a".repeat(64), "ab".repeat(32), "0".repeat(64)]) expect((await claim("000000", key)).body).toEqual({ error: "invalid_code" });
+    const { code } = await newCode();
+    expect((await claim(code, "DEADBEEF".repeat(8))).status).toBe(200);
+    expect((await claim(code, "12".repeat(32))).body).toEqual({ error: "already_claimed" });
+  });
+
   test("[API4] a provider_pubkey that is no key is 400 and leaves the code open", async () => {
     const { code } = await newCode();
     for (const key of ["", "abc", "zz".repeat(32), "ab".repeat(33)]) expect((await claim(code, key)).status).toBe(400);

@@ -67,9 +67,9 @@ describe("the receipt of a completion", () => {
     },
   );
 
-  it("[RC3] over a lone surrogate is invalid, because that has no UTF-8", () => {
+  it("[RC3] over half of a surrogate pair is invalid, and the message says what to do", () => {
     const output = { summary: "\ud800", word_count: 1 };
-    const fault = "hash: expected an output of well-formed Unicode; a lone surrogate has no UTF-8";
+    const fault = "hash: expected an output of well-formed Unicode; half of a surrogate pair is no character, so cut texts between characters";
     expect(check(completion({}, output))).toMatchObject({ verdict: "invalid_receipt", fault });
   });
 
