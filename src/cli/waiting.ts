@@ -16,9 +16,8 @@ import {
 import { inDollars } from "../sdk/payment.ts";
 import { shortKey } from "../receipt/ed25519.ts";
 import { untrusted } from "../protocol/text.ts";
-import { onCtrlC } from "./ctrl-c.ts";
 import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
-import { isInteractive, withPrompt } from "./input.ts";
+import { isInteractive, onCtrlC, withPrompt } from "./input.ts";
 import { sameKeyText } from "./paying.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
 

@@ -13,7 +13,7 @@ import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.t
 import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
-import { SAME_KEYPRESS_MS } from "./ctrl-c.ts";
+import { SAME_KEYPRESS_MS } from "./input.ts";
 import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */

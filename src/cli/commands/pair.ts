@@ -12,7 +12,7 @@ import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
-import { onCtrlC } from "../ctrl-c.ts";
+import { onCtrlC } from "../input.ts";
 import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";
 import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 

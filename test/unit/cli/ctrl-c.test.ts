@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { onCtrlC, SAME_KEYPRESS_MS } from "../../../src/cli/ctrl-c.ts";
+import { onCtrlC, SAME_KEYPRESS_MS } from "../../../src/cli/input.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
