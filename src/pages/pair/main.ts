@@ -1,5 +1,154 @@
+// The entry of the pair page: it connects the panels, the SDK and the storage of the tab.
+import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
 import { element, setText } from "../shell/dom.ts";
-import { PairPage } from "./pair-page.ts";
+import { CodePanel } from "./code-panel.ts";
+import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
+import { type OnUse, UserPanel } from "./user-panel.ts";
+import { WorkersPanel } from "./workers-panel.ts";
+
+/** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
+const MIN_REQUEST_AGE_MS = 5_000;
+
+/** The page for the user's side of a pairing: the user id, a pairing code, and the paired workers. */
+class PairPage {
+  readonly #origin: string;
+  readonly #store: Store;
+  readonly #session: Store;
+  readonly #userPanel = new UserPanel((user) => this.#use(user));
+  readonly #codePanel = new CodePanel(() => void this.#make());
+  readonly #workersPanel = new WorkersPanel(() => void this.#list());
+  #user: User | null = null;
+  #router: ComputeRouter | null = null;
+  #open: OpenCode | null = null;
+  #waiting: AbortController | null = null;
+  #askedAt = 0;
+  /** The list of workers could not be loaded. */
+  #lacksList = false;
+
+  /** `store` keeps the user between visits. `session` keeps the open code as long as the tab is open. */
+  constructor(options: { origin: string; store: Store; session: Store }) {
+    this.#origin = options.origin;
+    this.#store = options.store;
+    this.#session = options.session;
+    setInterval(() => this.#codePanel.tick(Date.now()), 1_000);
+  }
+
+  /** Restores the state of the last visit. */
+  start(): void {
+    const user = readUser(this.#store);
+    this.#userPanel.start(user);
+    this.#codePanel.idle(false);
+    this.#workersPanel.idle();
+    if (user !== null && !this.#use(user).ok) this.#userPanel.start(null);
+  }
+
+  /** The page is visible again, or the network is back. */
+  returned(): void {
+    if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
+    if (this.#lacksList) void this.#list();
+  }
+
+  #use(user: User): ReturnType<OnUse> {
+    const { userId, userToken } = user;
+    try {
+      this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
+    } catch (error) {
+      return { ok: false, reason: error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : errorText(error) };
+    }
+    this.#user = user;
+    this.#waiting?.abort();
+    this.#open = null;
+    const isStored = writeUser(this.#store, user);
+    this.#codePanel.idle(true);
+    const open = readOpenCode(this.#session, user, Date.now());
+    if (open !== null) void this.#wait(open);
+    void this.#list();
+    return { ok: true, value: { isStored } };
+  }
+
+  async #make(): Promise<void> {
+    const router = this.#router;
+    if (router === null) return;
+    this.#codePanel.asking();
+    try {
+      const offer = await router.trust.create();
+      if (router === this.#router) await this.#wait(offer);
+    } catch (error) {
+      if (router === this.#router) this.#failed(error);
+    }
+  }
+
+  async #wait(open: OpenCode): Promise<void> {
+    const router = this.#router;
+    const user = this.#user;
+    if (router === null || user === null) return;
+    this.#waiting?.abort();
+    const waiting = (this.#waiting = new AbortController());
+    const isNew = open.code !== this.#open?.code;
+    this.#open = open;
+    this.#askedAt = Date.now();
+    writeOpenCode(this.#session, user, open);
+    if (isNew) {
+      this.#userPanel.fold();
+      this.#codePanel.offered(open);
+    }
+    try {
+      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal });
+      this.#closed(user);
+      this.#codePanel.paired(worker);
+      await this.#list();
+    } catch (error) {
+      if (waiting.signal.aborted) return;
+      this.#closed(user);
+      this.#failed(error);
+    }
+  }
+
+  async #list(): Promise<void> {
+    const router = this.#router;
+    if (router === null) return;
+    this.#workersPanel.asking();
+    try {
+      const list = await router.trust.list();
+      if (router !== this.#router) return;
+      this.#lacksList = false;
+      this.#workersPanel.show(list);
+    } catch (error) {
+      if (router !== this.#router) return;
+      this.#lacksList = true;
+      this.#workersPanel.failed(errorText(error));
+    }
+  }
+
+  #closed(user: User): void {
+    this.#open = null;
+    writeOpenCode(this.#session, user, null);
+  }
+
+  #failed(error: unknown): void {
+    const text = errorText(error);
+    // An open code is as valid as before, and the page still waits for its worker.
+    if (this.#open === null) this.#codePanel.failed(text);
+    else this.#codePanel.refused(text);
+    if (error instanceof Error && "reason" in error && error.reason === "user_token_required") this.#userPanel.askToken();
+  }
+}
+
+/** The text for an error: what went wrong, and what a person can do about it. */
+function errorText(error: unknown): string {
+  if (!(error instanceof ComputeRouterError)) return "Something unexpected went wrong. Reload the page.";
+  if (error.reason === "user_token_required") return "A token protects this user id. Enter the token under “You”.";
+  if (error.reason === "expired") return "No worker claimed the code within one hour.";
+  if (error instanceof RateLimitedError) return `Too many requests, or five codes are already open. Try again in ${pauseText(error.retryAfter)}.`;
+  if (error instanceof RouterConnectionError) return "No answer from the coordinator. Is this device online?";
+  if (error instanceof UnavailableError) return "The coordinator cannot answer at the moment. Try again soon.";
+  return `The coordinator refused the request: ${error.message}`;
+}
+
+function pauseText(ms: number | null): string {
+  const seconds = Math.ceil((ms ?? 60_000) / 1_000);
+  return seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : `${seconds} seconds`;
+}
 
 /** The storage, or null if the browser forbids it: then even reading `localStorage` throws. */
 function allowed(storage: () => Storage): Storage | null {
