@@ -15,7 +15,7 @@ import { reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
-import { runningWorkers } from "../worker/node/status-file.ts";
+import { runningWorkers } from "../worker/node/worker-status.ts";
 import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";

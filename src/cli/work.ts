@@ -7,10 +7,9 @@ import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
 import { llmFinder } from "../worker/node/runtime-watch.ts";
-import { StatusFile, statusReport } from "../worker/node/status-file.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.ts";
-import { firstStatus, nextStatus, type WorkerStatus } from "../worker/node/worker-status.ts";
+import { firstStatus, nextStatus, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
 import { SAME_KEYPRESS_MS } from "./input.ts";

@@ -11,7 +11,7 @@ import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program
 import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile, type Rotation } from "../../worker/node/key-file.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
-import { runningWorkers } from "../../worker/node/status-file.ts";
+import { runningWorkers } from "../../worker/node/worker-status.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { type WorkerConfig, writeConfig } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";

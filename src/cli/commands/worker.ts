@@ -3,7 +3,7 @@ import { defineCommand } from "citty";
 import { fingerprintOf, shortKey } from "../../receipt/ed25519.ts";
 import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { runningWorkers, type StatusReport } from "../../worker/node/status-file.ts";
+import { runningWorkers, type StatusReport } from "../../worker/node/worker-status.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";

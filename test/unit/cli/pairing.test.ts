@@ -9,8 +9,7 @@ import { toHex } from "../../../src/receipt/bytes.ts";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
 import { countdown, isLocalAddress } from "../../../src/sdk/trust.ts";
 
-import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
-import { firstStatus } from "../../../src/worker/node/worker-status.ts";
+import { firstStatus, StatusFile, statusReport } from "../../../src/worker/node/worker-status.ts";
 import { reply } from "../sdk/support/faults.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
 import { until } from "../../support/until.ts";

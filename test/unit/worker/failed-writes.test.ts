@@ -6,8 +6,7 @@ import { keptUserId } from "../../../src/cli/seeker.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { makeFolder, placeOnce, replaceFile } from "../../../src/worker/node/atomic-files.ts";
 import { readKeyFile, readOrMakeKeyFile, rotateKeyFile } from "../../../src/worker/node/key-file.ts";
-import { StatusFile, statusReport } from "../../../src/worker/node/status-file.ts";
-import { firstStatus } from "../../../src/worker/node/worker-status.ts";
+import { firstStatus, StatusFile, statusReport } from "../../../src/worker/node/worker-status.ts";
 
 import { CLI } from "../../support/cli.ts";
 import { runHere } from "./support/cli-here.ts";
