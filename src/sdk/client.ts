@@ -11,7 +11,7 @@ import { InvalidOptionError } from "./errors.ts";
 import { fallBack, mayFallBack } from "./fallback.ts";
 import { type ChatMessage, checkJob, checkJobType, checkMessages, checkModel, checkText, type JobInput, takeAnswerOptions } from "./job-input.ts";
 import { type JobStream, jobStream } from "./job-stream.ts";
-import { keptToken } from "./local-jobs.ts";
+import { keptToken, type Usage } from "./local-jobs.ts";
 import { JobMap, readMap } from "./map.ts";
 import { type ClientOptions, readOptions, type ClientSettings } from "./options.ts";
 import {
@@ -49,7 +49,6 @@ import {
 import { askQuote, RouterRun } from "./run.ts";
 import { isHealth, isModelList, isUuid } from "./shapes.ts";
 import { Trust } from "./trust.ts";
-import type { Usage } from "./usage.ts";
 
 /**
  * A client of one router. It keeps no connection open, so you need not close it. Every call can throw InvalidOptionError, before the client sends anything;

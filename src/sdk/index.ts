@@ -27,8 +27,7 @@ export type {
   WaitOptions,
 } from "./run-options.ts";
 export type { Cancellation, JobHandle, JobsPage } from "./accepted-jobs.ts";
-export type { JobList, LocalJob } from "./local-jobs.ts";
-export type { Usage } from "./usage.ts";
+export type { JobList, LocalJob, Usage } from "./local-jobs.ts";
 export type { JobEvent, JobStream } from "./job-stream.ts";
 export type { Classification, Extraction, FallbackResult, JobOutput, RouterResult, RunResult, Summary } from "./result.ts";
 

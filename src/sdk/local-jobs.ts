@@ -1,7 +1,10 @@
-// The list of the jobs that a client committed, with the tokens that cancel them. On a job's way: a job enters it when the router has accepted it.
-import type { JobType } from "../protocol/job.ts";
+// What a client remembers of its own jobs. On a job's way: a job enters the list, with the token that cancels it, when the router has accepted it, and enters
+// the sum of what the jobs have used and cost when its end is known.
+import type { Job, JobType } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/json.ts";
+import type { Credit } from "../protocol/rest.ts";
 import { InvalidOptionError } from "./errors.ts";
+import { inDollars, parsePrice } from "./payment.ts";
 
 /** A job that a client committed. `userId` and `cancelToken` are secrets. */
 export type LocalJob = {
@@ -72,4 +75,85 @@ export async function keepJob(list: JobList, job: LocalJob): Promise<void> {
 export async function keptToken(list: JobList, baseUrl: string, jobId: string): Promise<string | null> {
   const jobs = await list.all();
   return jobs.find((job) => job.baseUrl === baseUrl && job.jobId.toLowerCase() === jobId.toLowerCase())?.cancelToken ?? null;
+}
+
+/**
+ * What the jobs of a client have used and cost since the client was made: those whose end it has seen, each once. Those of a fallback do not count.
+ */
+export type Usage = {
+  /** Jobs that completed. */
+  completed: number;
+  /** Jobs that failed. */
+  failed: number;
+  /** Tokens of the prompts, as far as the workers reported them. Nobody checks these numbers. */
+  promptTokens: number;
+  /** Tokens of the answers, as far as the workers reported them. */
+  completionTokens: number;
+  /** What these jobs cost, in US dollars as `$0.013`. Money that became a credit counts when a job is paid from it. */
+  spent: string;
+  /** Jobs that this client paid for and whose end or payment it does not know: their price is not part of `spent`. */
+  unclear: number;
+};
+
+/** What became of the money of a job: whether it has moved (null: not known), and whether it is a credit. */
+type Money = { charged: boolean | null; credit: Credit | null };
+
+/** Jobs that are remembered, so that a second wait for the same job, or a second run of it, does not count again. */
+const REMEMBERED = 10_000;
+
+/** Sums the usage of one client. */
+export class UsageSum {
+  readonly #counted = new Set<string>();
+  /** The prices of the jobs that the client paid for, until it is known whether the money has moved. */
+  readonly #paid = new Map<string, string>();
+  /** The jobs whose money is known. A job that is run again with its idempotency key is the same job, and its payment the same payment. */
+  readonly #clear = new Set<string>();
+  readonly #jobs = { completed: 0, failed: 0 };
+  #promptTokens = 0;
+  #completionTokens = 0;
+  /** In atomic units of the token. */
+  #spent = 0n;
+
+  /** Notes that the client paid for a job. */
+  paid(jobId: string, price: string): void {
+    if (!this.#clear.has(jobId)) this.#paid.set(jobId, price);
+  }
+
+  /** Counts the end of a job once, and its payment as soon as it is known. */
+  add({ id: jobId, status, result }: Job, { charged, credit }: Money): void {
+    const price = this.#paid.get(jobId);
+    if (charged !== null && this.#paid.delete(jobId)) remember(this.#clear, jobId);
+    // The money of a failed job that came into the balance is not spent.
+    if (price !== undefined && charged === true && !(status === "failed" && credit !== null)) this.#spent += parsePrice(price) ?? 0n;
+    if (this.#counted.has(jobId)) return;
+    remember(this.#counted, jobId);
+    this.#jobs[status === "failed" ? "failed" : "completed"]++;
+    const usage = result?.["usage"];
+    if (status === "failed" || !isJsonObject(usage)) return;
+    this.#promptTokens += countOf(usage.prompt_tokens);
+    this.#completionTokens += countOf(usage.completion_tokens);
+  }
+
+  /** The sums of now. */
+  get now(): Usage {
+    return {
+      ...this.#jobs,
+      promptTokens: this.#promptTokens,
+      completionTokens: this.#completionTokens,
+      spent: inDollars(String(this.#spent)),
+      unclear: this.#paid.size,
+    };
+  }
+}
+
+/** Adds a job, and forgets the oldest one if there are too many: a client may live for ever. */
+function remember(jobs: Set<string>, jobId: string): void {
+  jobs.add(jobId);
+  const [oldest] = jobs;
+  if (jobs.size > REMEMBERED && oldest !== undefined) jobs.delete(oldest);
+}
+
+/** A number of tokens. It comes from a stranger, so anything else than a plausible count is 0. */
+function countOf(tokens: unknown): number {
+  return typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens > 0 && tokens < 2 ** 32 ? tokens : 0;
 }

@@ -17,10 +17,9 @@ import {
 } from "./check.ts";
 import { InvalidOptionError } from "./errors.ts";
 import type { JobInput } from "./job-input.ts";
-import { type JobList, readJobList } from "./local-jobs.ts";
+import { type JobList, readJobList, UsageSum } from "./local-jobs.ts";
 import { type PaymentHook, readMaxPrice } from "./payment.ts";
 import type { RetryRule } from "./retry.ts";
-import { UsageSum } from "./usage.ts";
 
 /** The two instances of a router. They differ only in chain and payment. */
 export type Instance = "evm" | "svm";
