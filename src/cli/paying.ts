@@ -1,5 +1,5 @@
-// Paying: the hook of `--payer`, a module of the user, which has the wallet (this program has none and reads no keys), and what a commit that failed may have
-// cost.
+// Paying: the hook of `--payer`, a module of the user, which has the wallet (this program has none and reads no keys), what a commit that failed may have
+// cost, and the spending limit of `compute-router mcp`.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { keptNothing, mayBeAccepted } from "../sdk/commit.ts";
@@ -8,6 +8,7 @@ import {
   type ClientOptions,
   ComputeRouterError,
   ConflictError,
+  JobFailedError,
   NotFoundError,
   NoTrustedWorkerError,
   type PaymentHook,
@@ -17,7 +18,7 @@ import {
   RateLimitedError,
 } from "../sdk/index.ts";
 import { ALREADY_USED } from "../protocol/pricing.ts";
-import { readMaxPrice } from "../sdk/payment.ts";
+import { highestAmount, inDollars, readMaxPrice } from "../sdk/payment.ts";
 import { shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT } from "./command.ts";
 
@@ -85,7 +86,7 @@ function knownError(error: unknown): ComputeRouterError | null {
 }
 
 /** True if the coordinator refused the commit, which it never charges [PY5]. If the answer to an earlier try was lost, that try may have been accepted. */
-export function isRefusal(error: unknown): boolean {
+function isRefusal(error: unknown): boolean {
   const kinds = [BadRequestError, ConflictError, NotFoundError, NoTrustedWorkerError, PaymentRequiredError, RateLimitedError];
   return !mayBeAccepted(error) && (keptNothing(error) || kinds.some((kind) => error instanceof kind));
 }
@@ -105,4 +106,104 @@ export function lostText(error: ComputeRouterError, isPaying: boolean): string {
 export function sameKeyText(key: string, isPaying: boolean): string {
   const [what, how] = isPaying ? ["the job and the payment", "it without paying twice"] : ["the job", "that job and no second one"];
   return `the coordinator may have ${what}; to get ${how}, run the same command with --idempotency-key ${shellWord(key)}`;
+}
+
+/** A payment that the limit does not allow. Nothing was signed or paid. */
+export class SpendLimitError extends Error {
+  override readonly name = "SpendLimitError";
+}
+
+/**
+ * What all tool calls of one run of `compute-router mcp` may spend together. Amounts are in atomic units of USDC. A payment counts from the moment before it is
+ * signed, and stops counting when nothing was charged.
+ */
+export class Budget {
+  readonly limit: bigint;
+  #counted = 0n;
+
+  constructor(limit: bigint) {
+    this.limit = limit;
+  }
+
+  /** What was paid, and what payments may cost whose outcome is not known. */
+  get counted(): bigint {
+    return this.#counted;
+  }
+
+  /** Counts a payment before it is made. Throws SpendLimitError if it no longer fits. */
+  take(amount: bigint): void {
+    if (this.#counted + amount > this.limit)
+      throw new SpendLimitError(
+        `the spending limit is reached: this call would cost ${dollars(amount)}, and ${dollars(this.#counted)} of the ${dollars(this.limit)} that this server may spend are used. Nothing was paid for this call. The user can start the server again, with a higher --max-spend`,
+      );
+    this.#counted += amount;
+  }
+
+  /** Stops counting a payment of which nothing was charged. */
+  giveBack(amount: bigint): void {
+    this.#counted -= amount;
+  }
+}
+
+/** The payment of one tool call. */
+export class Purchase {
+  readonly #budget: Budget;
+  #amount = 0n;
+  #isAccepted = false;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** What the call has cost, as far as that is known. */
+  get amount(): bigint {
+    return this.#amount;
+  }
+
+  /** The hook of the user's payer, within the budget. */
+  within(pay: PaymentHook): PaymentHook {
+    return async (required, attempt) => {
+      // A second request means that the first payment was refused and not charged.
+      this.#isFree();
+      const amount = highestAmount(required, attempt.header);
+      if (amount === null) throw new ProtocolError("the coordinator asks for an amount that is malformed", { status: 402 });
+      this.#budget.take(amount);
+      this.#amount = amount;
+      try {
+        const headers = await pay(required, attempt);
+        if (Object.keys(headers).length === 0) this.#isFree();
+        return headers;
+      } catch (error) {
+        // Our own hooks throw these before they sign. Any other hook may have moved the money itself.
+        if (error instanceof ComputeRouterError) this.#isFree();
+        throw error;
+      }
+    };
+  }
+
+  /** The coordinator has the job, and with it the payment. */
+  accepted(): void {
+    this.#isAccepted = true;
+  }
+
+  /** The job is complete. If it was paid from the payer's balance with the coordinator, no money has moved. */
+  completed({ fromCredit }: { fromCredit: boolean }): void {
+    if (fromCredit) this.#isFree();
+  }
+
+  /** The call failed. What is not certainly free counts on, because the payment may have been taken. */
+  failed(error: unknown): void {
+    const isUncharged = error instanceof JobFailedError ? error.charged === false && !mayBeAccepted(error) : !this.#isAccepted && isRefusal(error);
+    if (isUncharged) this.#isFree();
+  }
+
+  #isFree(): void {
+    this.#budget.giveBack(this.#amount);
+    this.#amount = 0n;
+  }
+}
+
+/** An amount in US dollars. */
+export function dollars(amount: bigint): string {
+  return inDollars(String(amount));
 }

@@ -3,7 +3,7 @@ import { readMaxAmount } from "../../sdk/payment.ts";
 import { ownCommand } from "../../worker/node/program.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printError } from "../command.ts";
-import { Budget } from "../mcp/budget.ts";
+import { Budget } from "../paying.ts";
 import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 
 /** What all jobs of one server may cost together if the user says nothing, in US dollars: ten jobs on the more expensive tier. */

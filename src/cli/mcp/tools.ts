@@ -32,7 +32,7 @@ import { inDollars } from "../../sdk/payment.ts";
 import { printable } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { packageVersion } from "../../worker/node/program.ts";
-import { type Budget, dollars, Purchase } from "./budget.ts";
+import { type Budget, dollars, Purchase } from "../paying.ts";
 
 /** What all tool calls of one run share. */
 export type Session = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Budget, Purchase, SpendLimitError } from "../../../src/cli/mcp/budget.ts";
+import { Budget, Purchase, SpendLimitError } from "../../../src/cli/paying.ts";
 import {
   BadRequestError,
   ConflictError,

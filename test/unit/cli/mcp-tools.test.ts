@@ -1,7 +1,7 @@
 import { ServerResponse } from "node:http";
 import { Client, type CallToolResult, InMemoryTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Budget } from "../../../src/cli/mcp/budget.ts";
+import { Budget } from "../../../src/cli/paying.ts";
 import { mcpServer, type Session } from "../../../src/cli/mcp/tools.ts";
 import type { PaymentHook } from "../../../src/sdk/index.ts";
 import { reply, reset } from "../sdk/support/faults.ts";
