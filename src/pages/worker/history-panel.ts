@@ -1,5 +1,5 @@
 // The list of jobs and receipts on the worker page, with its export.
-import type { JobRecord } from "../../worker/browser/job-record.ts";
+import type { JobRecord } from "../../worker/browser/history.ts";
 import { element, keepFocus, make, makeTime } from "../shell/dom.ts";
 import { duration, outcomeLabel, receiptLine, taskName } from "./view.ts";
 

@@ -1,6 +1,6 @@
 // The panels of the worker page about the worker itself: its state, its key, its storage, and its events.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
-import type { JobRecord } from "../../worker/browser/job-record.ts";
+import type { JobRecord } from "../../worker/browser/history.ts";
 import type { StorageState } from "../../worker/browser/kept-store.ts";
 import type { Report } from "../../worker/browser/report.ts";
 import { copyOnClick, element, keepFocus, make, makeTime, setText } from "../shell/dom.ts";

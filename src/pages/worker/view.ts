@@ -1,5 +1,5 @@
 // What the worker page shows of the worker's state, as a pure function.
-import type { JobOutcome, JobRecord } from "../../worker/browser/job-record.ts";
+import type { JobOutcome, JobRecord } from "../../worker/browser/history.ts";
 import { type Report, sentence } from "../../worker/browser/report.ts";
 import { clockSentence } from "../../worker/session/clock.ts";
 import type { Pause } from "./conditions.ts";

@@ -1,7 +1,7 @@
 // WorkerPage: connects the panels of the page with the engine. It tells the engine when to work and shows what the engine reports.
 import type { WorkerIdentity } from "../../worker/browser/identity.ts";
-import type { StorageState } from "../../worker/browser/kept-store.ts";
-import { type EngineMessage, FIRST_REPORT, HISTORY_JOBS, type PageMessage, type Report } from "../../worker/browser/report.ts";
+import { HISTORY_JOBS, type StorageState } from "../../worker/browser/kept-store.ts";
+import { type EngineMessage, FIRST_REPORT, type PageMessage, type Report } from "../../worker/browser/report.ts";
 import { element, keepFocus, saveFile, setText } from "../shell/dom.ts";
 import {
   type Conditions,

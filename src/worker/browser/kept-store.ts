@@ -1,5 +1,9 @@
 // The storage of a browser worker: in memory first, and then in IndexedDB, which may fail at any moment: the site's data is deleted, another tab upgrades or
 // deletes the database, the disk is full, or its process dies. A worker whose storage fails still runs its jobs.
+
+/** How many jobs of the history are kept, newest first. */
+export const HISTORY_JOBS = 300;
+
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 60_000;
 

@@ -3,11 +3,10 @@ import { ENGINE, type TaskAnswer } from "../../tasks/index.ts";
 import type { KeptResult } from "../session/state.ts";
 import { type TaskThread, ThreadedTasks, type ThreadHooks } from "../session/executor.ts";
 import { BrowserWorker, IndexedShelf, watchSleep } from "./browser-worker.ts";
-import { History } from "./history.ts";
+import { History, type JobRecord } from "./history.ts";
 import { type Identity, isKeyOf, KEY_PLACE, openIdentity, verifyOwn } from "./identity.ts";
 import { KeptStore } from "./kept-store.ts";
 import { claimCode, PAIRINGS, readPairings } from "./pairing.ts";
-import type { JobRecord } from "./job-record.ts";
 import { type EngineMessage, eventText, type PageMessage, type Pairing } from "./report.ts";
 
 declare const self: DedicatedWorkerGlobalScope;

@@ -2,8 +2,8 @@
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { clockSentence } from "../session/clock.ts";
 import type { SessionNote, Stop } from "../session/state.ts";
+import type { JobRecord } from "./history.ts";
 import type { WorkerIdentity } from "./identity.ts";
-import type { JobRecord } from "./job-record.ts";
 import type { StorageState } from "./kept-store.ts";
 
 /** The state of the worker's link. Times are the wall clock in ms since the epoch. */
@@ -125,9 +125,6 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
 export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
-
-/** How many jobs are remembered, newest first. */
-export const HISTORY_JOBS = 300;
 
 /** A pairing of this worker. The user's id is a secret of the other side and is not stored. */
 export type Pairing = { code: string; pairedAt: string; network: string };

@@ -4,10 +4,9 @@ import { isoTime } from "../../../src/protocol/text.ts";
 import { CLOSE, pairText, registerText } from "../../../src/protocol/worker-messages.ts";
 import { fingerprintWords, keyPair, verifyText } from "../../../src/receipt/ed25519.ts";
 
-import { History } from "../../../src/worker/browser/history.ts";
+import { History, type JobRecord, receiptOf } from "../../../src/worker/browser/history.ts";
 import { isKeyOf, openIdentity, verifyOwn } from "../../../src/worker/browser/identity.ts";
-import { type JobRecord, receiptOf } from "../../../src/worker/browser/job-record.ts";
-import { HISTORY_JOBS } from "../../../src/worker/browser/report.ts";
+import { HISTORY_JOBS } from "../../../src/worker/browser/kept-store.ts";
 import { claimCode, PAIRINGS, readPairings } from "../../../src/worker/browser/pairing.ts";
 import { BrowserWorker, IndexedShelf } from "../../../src/worker/browser/browser-worker.ts";
 

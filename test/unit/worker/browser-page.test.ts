@@ -5,7 +5,7 @@ import { duration, exportOf, medianTime, outcomeLabel, receiptLine, type Situati
 import { readCode } from "../../../src/pages/worker/pair-panel.ts";
 import { defaultSettings, leavesFor, type PageSettings, pauseOf, readSettings, ScreenLock, TabLock, writeSettings } from "../../../src/pages/worker/conditions.ts";
 import { storageNotice } from "../../../src/pages/worker/state-panel.ts";
-import type { JobRecord } from "../../../src/worker/browser/job-record.ts";
+import type { JobRecord } from "../../../src/worker/browser/history.ts";
 import type { SessionNote } from "../../../src/worker/session/state.ts";
 
 const SETTINGS = defaultSettings(false);
