@@ -13,6 +13,8 @@ import { type GenerateOptions, type Generation, type Runtime, RuntimeError } fro
 const LOAD_TIMEOUT_MS = 120_000;
 const CLOSE_TIMEOUT_MS = 3000;
 const EXIT_GRACE_MS = 200;
+/** One is fastest on a machine that does other work too. */
+const THREADS = "1";
 /** The environment variables of the child. It runs native code on prompts of strangers, so it gets none of the worker's secrets. */
 const CHILD_ENV = ["PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SystemRoot"];
 
@@ -25,8 +27,6 @@ const ReadyLine = z.discriminatedUnion("ready", [
 export type EmbeddedOptions = {
   /** A GGUF file. Default: the very small model of this package, which only shows that everything works. */
   modelPath?: string;
-  /** Default 1, which is fastest on a shared machine. On a dedicated machine use one per physical core. */
-  threads?: number;
   /** The most tokens for one job. */
   maxTokens?: number;
   /** Aborts the start, not the running runtime. */
@@ -60,7 +60,7 @@ export class Embedded implements Runtime {
     const modelPath = options.modelPath ?? join(folder, "models", "tiny-chat-q8_0.gguf");
     if (!existsSync(modelPath)) throw new RuntimeError("model_missing", `the model file does not exist: ${modelPath}`);
     if (!isEmbeddedInstalled(folder)) throw new RuntimeError("runtime_unreachable", `the embedded runtime is not installed; run: ${INSTALL_COMMAND}`);
-    const child = spawnServer(folder, ["--model", modelPath, "--threads", String(options.threads ?? 1)]);
+    const child = spawnServer(folder, ["--model", modelPath, "--threads", THREADS]);
     try {
       const { url, model, context } = await readyLine(child, options.signal);
       const limits = { contextTokens: context, ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }) };

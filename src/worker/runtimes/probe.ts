@@ -58,7 +58,8 @@ export async function findRuntime(options: FindOptions): Promise<Found> {
   } finally {
     stop.abort();
   }
-  return { ok: false, tried, hint: hintFor(tried, options.model) };
+  const { cure, instead } = remedy(tried, options.model);
+  return { ok: false, tried, hint: `${cure}${instead}` };
 }
 
 type Running = { candidate: Candidate; probed: Promise<Probed> };
@@ -151,24 +152,19 @@ function listed(ids: readonly string[]): string {
 }
 
 /** What the owner can do to get an LLM, without the options of the worker. */
-export function cureFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
-  return remedy(tried, model).cure;
+export function cureFor(tried: readonly Attempt[]): string {
+  return remedy(tried).cure;
 }
 
-/** What the owner can do, and the options of the worker that may help instead. */
-function remedy(tried: readonly Attempt[], model: string): { cure: string; options: string } {
+/** What the owner can do; `instead` is the end of that sentence: the options of the worker that may help too. */
+function remedy(tried: readonly Attempt[], model = EXAMPLE_MODEL): { cure: string; instead: string } {
   const lacking = tried.find(({ why }) => why.startsWith("has no model"));
-  if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, options: "" };
-  if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, options: ", or use --model <name>" };
-  if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", options: "" };
-  if (tried.some(({ name }) => name === CHOSEN_NAME)) return { cure: "start the runtime at that URL", options: ", or omit --llm-url to search this machine" };
+  if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, instead: "" };
+  if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, instead: ", or use --model <name>" };
+  if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", instead: "" };
+  if (tried.some(({ name }) => name === CHOSEN_NAME)) return { cure: "start the runtime at that URL", instead: ", or omit --llm-url to search this machine" };
   const cure = `install Ollama (https://ollama.com) and run: ollama pull ${model}`;
-  return { cure, options: " — or use --llm-url <url> or --runtime embedded" };
-}
-
-function hintFor(tried: readonly Attempt[], model = EXAMPLE_MODEL): string {
-  const { cure, options } = remedy(tried, model);
-  return `${cure}${options}`;
+  return { cure, instead: " — or use --llm-url <url> or --runtime embedded" };
 }
 
 /** A runtime that may run on this machine. */

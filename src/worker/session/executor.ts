@@ -29,13 +29,12 @@ export type Executor = (run: Run, hooks: Hooks) => Promise<Execution>;
 export type TaskExecutor = (taskType: string, input: string, signal: AbortSignal) => Promise<Record<string, unknown>> | Record<string, unknown>;
 
 /** Makes the executor of a worker. It calls `llm` for each job, because a runtime may start and stop at any time. */
-export function createExecutor(parts: { task: TaskExecutor; llm?: () => Pick<Runtime, "generate"> | undefined; onFault?: (fault: unknown) => void }): Executor {
+export function createExecutor(parts: { task: TaskExecutor; llm?: () => Pick<Runtime, "generate"> | undefined }): Executor {
   return async (run, hooks) => {
     try {
       return run.jobType === "TASK" ? await runTaskJob(parts.task, run, hooks) : await runLlmJob(parts.llm?.(), run, hooks);
     } catch (fault) {
       if (fault instanceof RuntimeError) return { ok: false, error: fault.code, message: fault.message, retryable: fault.retryable };
-      if (!hooks.signal.aborted) parts.onFault?.(fault);
       // The message of an unexpected error may repeat text of the job. Its name does not.
       return { ok: false, error: "worker_error", message: fault instanceof Error ? fault.name : "unexpected error", retryable: true };
     }
