@@ -67,7 +67,8 @@ function outcomeOf(meaning: SettleMeaning, reason: string, answer: SettleRespons
 }
 
 function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClient {
-  return new FacilitatorClient({ url: where.payment.facilitator, timeoutMs: TIMEOUT[operation] }, where.payment.authorization);
+  const { facilitator: url, authorization } = where.payment;
+  return new FacilitatorClient({ url, timeoutMs: TIMEOUT[operation], authorization });
 }
 
 /** Parses our own texts, which the router wrote after its checks, and adds what the facilitator lists the endpoint with. */
@@ -217,7 +218,7 @@ export class FacilitatorClient implements X402FacilitatorClient {
   readonly #authorization: string | null;
 
   /** `authorization` is sent with every request to the facilitator, and nowhere else: no redirect is followed. */
-  constructor({ url, timeoutMs }: { url: string; timeoutMs: number }, authorization: string | null) {
+  constructor({ url, timeoutMs, authorization }: { url: string; timeoutMs: number; authorization: string | null }) {
     this.#url = url.replace(/\/+$/, "");
     this.#timeoutMs = timeoutMs;
     this.#authorization = authorization;

@@ -22,11 +22,11 @@ export type ReadPayment = SchemePayment & {
 };
 
 /** The names of networks in version 1, with their CAIP-2 names in version 2. */
-const V1_NETWORKS: Readonly<Record<string, string>> = {
-  solana: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
-  "solana-devnet": "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
-  "solana-testnet": "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z",
-};
+const V1_NETWORKS: ReadonlyMap<unknown, string> = new Map([
+  ["solana", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"],
+  ["solana-devnet", "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"],
+  ["solana-testnet", "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z"],
+]);
 
 /** True if a request has a payment, valid or not. */
 export function bringsPayment(headers: PaymentHeaders): boolean {
@@ -123,9 +123,9 @@ function compareTerms(envelope: Record<string, unknown>, ours: Requirements): st
   const { x402Version } = envelope;
   if (x402Version === 1) {
     // Version 1 names only scheme and network. The other terms are in what was signed.
-    const network =
-      typeof envelope.network === "string" ? (Object.hasOwn(V1_NETWORKS, envelope.network) ? V1_NETWORKS[envelope.network] : envelope.network) : undefined;
-    return envelope.scheme !== ours.scheme ? `scheme must be ${ours.scheme}` : network !== ours.network ? `network must be ${ours.network}` : null;
+    if (envelope.scheme !== ours.scheme) return `scheme must be ${ours.scheme}`;
+    const network = V1_NETWORKS.get(envelope.network) ?? envelope.network;
+    return network === ours.network ? null : `network must be ${ours.network}`;
   }
   if (x402Version !== 2) return "x402Version must be 2 or 1";
   const { accepted } = envelope;

@@ -51,10 +51,10 @@ export type SchemePayment = {
 /** The content of header `PAYMENT-REQUIRED`, for payers that do not read the body. */
 type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
 
-/** A price like `$0.010` in atomic units of a token. It moves the point in the text, because 0.0010 × 10^6 is not exact in binary. */
-export function atomicAmount(price: string, decimals: number = DECIMALS): string {
+/** A price like `$0.010` in atomic units of USDC. It moves the point in the text, because 0.0010 × 10^6 is not exact in binary. */
+export function atomicAmount(price: string): string {
   const [, whole = "0", fraction = ""] = /^\$(\d+)(?:\.(\d+))?$/.exec(price) ?? [];
-  return `${whole}${fraction.slice(0, decimals).padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "");
+  return `${whole}${fraction.slice(0, DECIMALS).padEnd(DECIMALS, "0")}`.replace(/^0+(?=\d)/, "");
 }
 
 /** The token of an EVM instance, from its settings; its name and version are those of its EIP-712 domain. */

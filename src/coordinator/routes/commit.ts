@@ -112,11 +112,7 @@ export function payloadForWorker(request: CommitRequest, payload: Record<string,
   let text = rawJsonMember(body, "payload") ?? JSON.stringify(payload);
   const prompt = addedPrompt(request);
   if (prompt !== null) text = withFirstMember(text, "prompt", prompt);
-  return isAbsent(payload.job_type) ? withFirstMember(text, "job_type", request.job_type) : text;
-}
-
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null;
+  return payload.job_type == null ? withFirstMember(text, "job_type", request.job_type) : text;
 }
 
 /** Returns the payload by which two commits are compared: with `job_type`, and without members that are null, since null counts as absent [API2]. */

@@ -118,12 +118,13 @@ export async function noteUse(c: AppContext, userId: string, keys: readonly stri
 
 /** Reads the body by `schema`. If a field is missing or wrong, the reason is the 400 that names it [API4]. */
 async function readFields<T>(c: AppContext, schema: z.ZodType<T>, required: readonly string[]): Promise<Result<T, Response>> {
-  const hint = `Required fields: ${required.join(", ")}`;
+  const fields = required.join(", ");
+  const hint = `Required fields: ${fields}`;
   const body = await readJsonBody(c.req.raw);
   if (!body.ok) return { ok: false, reason: refuseBody(c, body.reason, hint) };
   const { json } = body.value;
   if (!isJsonObject(json)) return { ok: false, reason: refuseWith(c, 400, `Body must be a JSON object. ${hint}`) };
-  if (required.some((field) => json[field] == null)) return { ok: false, reason: refuseWith(c, 400, `Missing required fields: ${required.join(", ")}`) };
+  if (required.some((field) => json[field] == null)) return { ok: false, reason: refuseWith(c, 400, `Missing required fields: ${fields}`) };
   const parsed = schema.safeParse(json);
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: refuseWith(c, 400, describeIssues(parsed.error, json)) };
 }

@@ -9,17 +9,12 @@ import { type Migration, MIGRATIONS } from "./migrations.ts";
 /** Thrown when D1 fails or does not answer in time. Whether a write was applied is then unknown. */
 export class StoreUnavailable extends Error {
   override readonly name: string = "StoreUnavailable";
-  /** The message of D1 itself: it names tables and codes, never a value. */
-  readonly reason: string;
+  /** The message of D1 itself. It names tables and codes, never a value, so it is safe to log. */
+  readonly safeReason: string;
 
   constructor(cause: unknown) {
     super("the store did not answer", { cause });
-    this.reason = rootMessage(cause);
-  }
-
-  /** The same reason: it is safe to log. */
-  get safeReason(): string {
-    return this.reason;
+    this.safeReason = rootMessage(cause);
   }
 }
 
@@ -192,7 +187,7 @@ function pause(state: SchemaState, error: StoreUnavailable): void {
 }
 
 function isSchemaError(error: unknown): error is StoreUnavailable {
-  return error instanceof StoreUnavailable && SCHEMA_ERROR.test(error.reason);
+  return error instanceof StoreUnavailable && SCHEMA_ERROR.test(error.safeReason);
 }
 
 /** Returns the message of the innermost cause. Drizzle's own message, at the top, lists the parameters of the query. */

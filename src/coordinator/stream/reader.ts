@@ -23,10 +23,10 @@ type ReaderEvents = {
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>;
   readonly #log: EventLog;
+  /** The id of the event that is sent now or was sent last. */
   #cursor: Cursor;
-  /** The unsent rest of the present event, and its id. */
+  /** The unsent rest of the present event. */
   #rest: string[] = [];
-  #sending = 0;
   /** Undefined after the stream ended. */
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** True if the reader took something since {@link isStuck} was last called. */
@@ -57,7 +57,7 @@ export class Reader {
   /** Tells the reader that the log has new events. */
   wake(): void {
     // The rest of a large event that the log has dropped would stay in memory for this reader only.
-    if (this.#rest.some((piece) => piece.length > TUNING.streamChunkChars) && !this.#log.keeps(this.#sending)) return this.drop();
+    if (this.#rest.some((piece) => piece.length > TUNING.streamChunkChars) && !this.#log.keeps(this.#cursor)) return this.drop();
     this.#send();
   }
 
@@ -120,7 +120,6 @@ export class Reader {
         if (event === null) break;
         this.#rest = eventPieces(event);
         this.#cursor = event.id;
-        this.#sending = event.id;
         continue;
       }
       const end = cutAt(piece, TUNING.streamChunkChars - chunk.length);

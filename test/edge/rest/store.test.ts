@@ -246,6 +246,6 @@ describe("deadline of D1", () => {
   test("[API1] the error has the message of D1, and not the message of drizzle with the parameters of the query", async () => {
     const drizzles = new Error("Failed query: select … params: user-secret", { cause: new Error("D1_ERROR: no such table: x") });
     const error: unknown = await withDeadline(Promise.reject(drizzles)).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ name: "StoreUnavailable", message: "the store did not answer", reason: "D1_ERROR: no such table: x" });
+    expect(error).toMatchObject({ name: "StoreUnavailable", message: "the store did not answer", safeReason: "D1_ERROR: no such table: x" });
   });
 });

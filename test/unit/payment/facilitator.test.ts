@@ -182,7 +182,7 @@ describe("time", () => {
 
   test("[PY8] one that stops in the middle of its answer too", async () => {
     await using facilitator = await answering({ "/settle": (_, response) => void response.writeHead(200).write('{"success":true') });
-    const client = new FacilitatorClient({ url: facilitator.url, timeoutMs: 100 }, null);
+    const client = new FacilitatorClient({ url: facilitator.url, timeoutMs: 100, authorization: null });
     await expect(client.settle({ ...payload, accepted: { ...ours, network: "eip155:10143" } }, { ...ours, network: "eip155:10143" })).rejects.toMatchObject({
       reason: "timeout",
     });

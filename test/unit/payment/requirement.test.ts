@@ -9,16 +9,15 @@ import { evmOffer, FEE_PAYER, svmOffer } from "../../support/payments.ts";
 
 describe("atomicAmount", () => {
   test.each([
-    ["$0.010", 6, "10000"],
-    ["$0.001", 6, "1000"],
-    ["$0.003", 6, "3000"],
-    ["$1", 6, "1000000"],
-    ["$0.29", 6, "290000"],
-    ["$1.005", 18, "1005000000000000000"],
-    ["$0.000", 6, "0"],
-    ["$12.3456789", 6, "12345678"],
-  ])("[PY4] %s with %i decimals is %s", (price, decimals, amount) => {
-    expect(atomicAmount(price, decimals)).toBe(amount);
+    ["$0.010", "10000"],
+    ["$0.001", "1000"],
+    ["$0.003", "3000"],
+    ["$1", "1000000"],
+    ["$0.29", "290000"],
+    ["$0.000", "0"],
+    ["$12.3456789", "12345678"],
+  ])("[PY4] %s is %s millionths of a dollar", (price, amount) => {
+    expect(atomicAmount(price)).toBe(amount);
   });
 });
 
