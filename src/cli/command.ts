@@ -114,6 +114,6 @@ export function printJson(value: unknown, out: Out = process.stdout): void {
 }
 
 /** Prints a message on standard error. It is escaped, because much of it may be untrusted text. */
-export function printError(text: string, out: Out = process.stderr): void {
-  out.write(`${printable(text)}\n`);
+export function printError(text: string): void {
+  process.stderr.write(`${printable(text)}\n`);
 }

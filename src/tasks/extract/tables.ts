@@ -92,7 +92,6 @@ function tableAt(lines: readonly string[], from: number, runs: readonly (readonl
 
 function isHeader(cells: readonly string[]): boolean {
   return (
-    cells.length >= 2 &&
     new Set(cells).size === cells.length &&
     cells.every((cell) => cell !== "" && cell.length <= 64 && /[\p{L}_#]/u.test(cell) && !/[.!?:{}[\]<>]$/.test(cell) && cell.split(/\s+/).length <= 5)
   );
@@ -109,7 +108,7 @@ function isNumberOrMail(cell: string): boolean {
 
 /** The CSV record that starts at line `from`; undefined for a blank line or a quote that is not closed. */
 function csvRecord(lines: readonly string[], from: number, delimiter: string): { cells: string[]; to: number } | undefined {
-  if (from >= lines.length || (lines[from] ?? "").trim() === "") return undefined;
+  if ((lines[from] ?? "").trim() === "") return undefined;
   const cells: string[] = [];
   let cell = "";
   // Kept beside the cell: a look at the whole cell for every quote would take quadratic time.
