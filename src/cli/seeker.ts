@@ -35,8 +35,7 @@ import { reasonOf } from "../worker/node/connect-reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";
-import { PAYER_ARGS, payerOptions } from "./paying.ts";
-import { lostText } from "./paying.ts";
+import { lostText, PAYER_ARGS, payerOptions } from "./paying.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";
@@ -132,8 +131,7 @@ export type SeekerOptions = {
 /** The SDK's options for the coordinator, the user and the payer that the options of a command name. */
 export async function clientOptions(args: SeekerOptions): Promise<ClientOptions> {
   const { base } = coordinatorUrls(args.url);
-  const configDir = args["config-dir"];
-  const folder = configFolder(configDir === undefined ? {} : { configDir });
+  const folder = configFolder({ configDir: args["config-dir"] });
   const userToken = args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
   return {
     baseUrl: base,

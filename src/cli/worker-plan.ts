@@ -92,8 +92,7 @@ export type WorkerPlan = {
  * @throws {CliError} if options or configuration are not valid
  */
 export function workerPlan(args: WorkerOptions, urls: readonly string[]): WorkerPlan {
-  const configDir = args["config-dir"];
-  const folder = configFolder(configDir === undefined ? {} : { configDir });
+  const folder = configFolder({ configDir: args["config-dir"] });
   const file = configFile(folder);
   const result = readConfig(file);
   if (!result.ok) throw new CliError(EXIT.usage, result.message);
@@ -120,13 +119,12 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
 
 /** The coordinators of the options, or else of the environment, of the configuration, or of this machine. */
 function coordinatorPlaces(urls: readonly string[], network: string | undefined, config: WorkerConfig | null): CoordinatorPlace[] {
-  const said = urls.length > 0 || process.env["ROUTER_BASE_URL"] ? (urls.length > 0 ? urls : [undefined]) : null;
-  const configured = config?.coordinators.map((place): CoordinatorPlace => ({
-    url: place.url,
-    ...(place.network !== undefined && { network: place.network }),
-  }));
-  const places =
-    said === null && configured !== undefined ? configured : (said ?? [undefined]).map((url): CoordinatorPlace => ({ url: coordinatorUrls(url).socket }));
+  const isSaid = urls.length > 0 || Boolean(process.env["ROUTER_BASE_URL"]);
+  const said = urls.length > 0 ? urls : [undefined];
+  const places: CoordinatorPlace[] =
+    isSaid || config === null
+      ? said.map((url) => ({ url: coordinatorUrls(url).socket }))
+      : config.coordinators.map((place) => ({ url: place.url, ...(place.network !== undefined && { network: place.network }) }));
   if (network !== undefined) {
     if (places.length > 1)
       throw new CliError(EXIT.usage, "--network is for one coordinator; with several, write `network` beside each `url` in the configuration");

@@ -125,8 +125,7 @@ export const user = command({
   description: "Print the user id that the commands use without --user (created on first use); it is a secret",
   args: { "config-dir": SEEKER_ARGS["config-dir"], json: SEEKER_ARGS.json },
   run: (args) => {
-    const configDir = args["config-dir"];
-    const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const folder = configFolder({ configDir: args["config-dir"] });
     const id = keptUserId(folder);
     if (args.json === true) return printJson({ user_id: id, file: userIdFile(folder) });
     // The only text on standard output, so that a script can use it.

@@ -89,7 +89,7 @@ const workerStatus = command({
   args: { "config-dir": KEY_ARGS["config-dir"], json: { type: "boolean", description: "Print JSON" } },
   run: (args) => {
     const configDir = args["config-dir"];
-    const folder = configFolder(configDir === undefined ? {} : { configDir });
+    const folder = configFolder({ configDir });
     const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
     const reports = runningWorkers(folder);
     if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));

@@ -8,8 +8,6 @@ import { mayBeAccepted } from "../../sdk/commit.ts";
 import {
   type ClientOptions,
   ComputeRouter,
-  ComputeRouterError,
-  InvalidOptionError,
   type JobEvent,
   JobFailedError,
   type JobInput,
@@ -367,7 +365,6 @@ function plainWords(error: unknown): string {
   if (error instanceof NoSuchModelError) return `No worker offers this model. Online: ${error.models.join(", ") || "none"}.`;
   if (error instanceof NotFoundError) return `The coordinator does not know this: ${error.message}.`;
   if (error instanceof ReceiptError) return `${error.message}. The result is not shown, because this server accepts valid receipts only.`;
-  if (error instanceof InvalidOptionError || error instanceof ComputeRouterError) return `${error.message}.`;
   return error instanceof Error ? `${error.message}.` : "Something unexpected happened.";
 }
 

@@ -69,7 +69,7 @@ export function writeConfig(file: string, config: WorkerConfig): void {
 }
 
 /** The facts that decide the folder of the configuration. */
-type ConfigPlace = { configDir?: string; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
+type ConfigPlace = { configDir?: string | undefined; env?: NodeJS.ProcessEnv; platform?: NodeJS.Platform; home?: string };
 
 /**
  * The folder of keys and state: `--config-dir`, else `$XDG_CONFIG_HOME/compute-router`, else the usual folder of the system:
