@@ -5,7 +5,7 @@ import { cancelSoon } from "./accepted-jobs.ts";
 import { type Connection, expectShape, refusalOf, type RouterRequest, type RouterResponse } from "./connection.ts";
 import { ComputeRouterError, RouterConnectionError, UnavailableError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
-import { checkOffers, isUsedBefore, type PaymentChallenge, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
+import { checkOffers, isUsedBefore, readPaymentHeaders, type Settlement, settlementIn } from "./payment.ts";
 import { type Limit, retrying, untilAborted, untilDone } from "./retry.ts";
 import { isCommitResponse, isPaymentRequired } from "./shapes.ts";
 
@@ -146,7 +146,7 @@ export class Commit {
   async #pay(answer: RouterResponse, number: number, limit: Limit): Promise<Headers | null> {
     const { payment, maxPrice } = this.#settings;
     const challenge = answer.body;
-    if (payment === undefined || !isPaymentRequired(challenge) || !hasOffer(challenge)) return null;
+    if (payment === undefined || !isPaymentRequired(challenge) || challenge.accepts.length === 0) return null;
     // If the answer to the first payment was lost, it may have been accepted. Another signature would pay a second time.
     if (this.#paid && this.#unclear) return null;
     // The router looks up the key before it asks for money. It asks, so the lost unpaid try created no job.
@@ -181,8 +181,4 @@ function isClearRefusal({ status, body, headers }: RouterResponse): boolean {
 /** The token that cancels the job of an accepted commit [JB13]; null if the router is older. */
 function cancelTokenIn({ status, headers }: RouterResponse): string | null {
   return status < 300 ? headers.get("x-cancel-token") : null;
-}
-
-function hasOffer(challenge: PaymentChallenge): boolean {
-  return challenge.accepts.length > 0;
 }

@@ -201,7 +201,6 @@ function vectorsOf(sentences: readonly (readonly string[])[]): SentenceVectors {
  * with the number of words and not with the square of the number of sentences.
  */
 function textRank({ rows, terms }: SentenceVectors): number[] {
-  const n = rows.length;
   const neighbours = (values: readonly number[]): number[] => {
     const byTerm = new Float64Array(terms);
     rows.forEach((row, i) => {
@@ -220,7 +219,7 @@ function textRank({ rows, terms }: SentenceVectors): number[] {
     const shares = ranks.map((rank, i) => ((degrees[i] ?? 0) > 1e-6 ? rank / (degrees[i] ?? 1) : 0));
     ranks = neighbours(shares).map((received) => 1 - DAMPING + DAMPING * received);
   }
-  return ranks.map((rank) => Math.round((n === 0 ? 0 : rank) * SCALE));
+  return ranks.map((rank) => Math.round(rank * SCALE));
 }
 
 /** The cosine similarities of sentence `a` with every sentence, 0..1. */

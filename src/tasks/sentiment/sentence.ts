@@ -126,7 +126,7 @@ function findingsIn(tokens: readonly Token[], isFactual: boolean): { findings: F
     }
     const token = tokens[i];
     if (token?.kind === "sign") findings.push({ at: i, valence: signOf(token.text), isWord: false });
-    if (token?.kind === "word" && !(isFactual && isTechnical(token.text))) findings.push({ at: i, valence: valenceOfToken(tokens, i), isWord: true });
+    if (token?.kind === "word" && !(isFactual && TECHNICAL_WORDS.test(token.text))) findings.push({ at: i, valence: valenceOfToken(tokens, i), isWord: true });
     i++;
   }
   return { findings: findings.filter(({ valence }) => valence !== 0), taken };
@@ -231,16 +231,11 @@ const TECHNICAL_CONTEXT =
 /** Words and marks of a personal or emphatic sentence, in which technical words do have a valence. */
 const PERSONAL = /(?<![\w'])(?:I|I'm|I've|my|me|we|our|us|mine|always|again|ever|never)(?![\w'])|!/iu;
 
-/** Words that are neutral in a change log or in a technical sentence. */
+/** Words, in lower case, that are neutral in a change log or in a technical sentence. */
 const TECHNICAL_WORDS =
   /^(?:support(?:s|ed)?|improve(?:s|d|ments?)?|fix(?:es|ed)?|crash(?:es|ed)?|bugs?|issues?|problems?|errors?|fail(?:s|ed|ures?|ing)?|missing|invalid|valid|critical|fatal|important|warning?s?|alerts?|wrong|broken|bad|dead|kill(?:s|ed)?|abort(?:s|ed)?|cancel(?:s|led|ed)?|escape|accept(?:s|ed)?|reject(?:s|ed)?|den(?:y|ies|ied)|block(?:s|ed|ing)?|conflicts?|protect(?:s|ed)?|secure|trust(?:s|ed)?|share(?:s|d)?|unique|free|clean|cleared|clear|lost|loss|drop(?:s|ped)?|stop(?:s|ped)?|attack|vulnerabilit(?:y|ies)|favou?r|must|deprecated|resolve[sd]?|limit(?:s|ed)?|no|empty|like|restrict(?:s|ed)?|allow(?:s|ed)?|effective|efficient|optimal|success(?:ful|fully)?|active|please|hidden|hide|free|loading|lock(?:s|ed)?|delay(?:s|ed)?|force[ds]?|violations?|dangling|crucial|delete[sd]?|attempts?|defects?|alone|empty|master|slave|panic|exhausted|expired?|expires|stale|corrupt(?:ed)?|leaks?|degraded|timed|unknown|unable|unexpected|easily|fast(?:er)?|slow(?:er)?|improvements?)$/;
 
 /** True for a line of a change log and for technical prose, in which words such as `error` and `fix` are neutral. */
 function isFactualForm(sentence: string): boolean {
   return RELEASE_NOTE.test(sentence) || LOG_LINE.test(sentence) || (TECHNICAL_CONTEXT.test(sentence) && !PERSONAL.test(sentence));
-}
-
-/** True if `word`, in lower case, is neutral in a sentence of factual form. */
-function isTechnical(word: string): boolean {
-  return TECHNICAL_WORDS.test(word);
 }

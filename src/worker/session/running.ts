@@ -59,7 +59,7 @@ function begin(state: SessionState, assign: Assign, ctx: ReduceContext): void {
     executeDue: ctx.now + executionTime(state, jobType),
     totalDue: ctx.now + remaining(state, assign.deadline, coordinatorTime(state, ctx) ?? ctx.wall),
     lastFrameAt: ctx.now,
-    progress: emptyProgress(),
+    progress: { seq: 0, waiting: "", tail: [] },
     chars: 0,
     reportedAt: ctx.now,
   };
@@ -209,11 +209,6 @@ export function runDue(state: SessionState): number {
 const FRAME_CHARS = 32_768;
 /** Frames that are sent again after a reconnect: the last ones may have been lost, and the coordinator ignores a repeated one [WS9]. */
 const TAIL_FRAMES = 32;
-
-/** The stream of a new attempt. */
-function emptyProgress(): Progress {
-  return { seq: 0, waiting: "", tail: [] };
-}
 
 /** Takes the waiting text as the delta of the next frame; `seq` counts from 0. Without text the frame is a sign of life. */
 function nextDelta(progress: Progress): { seq: number; delta: string } {

@@ -3,7 +3,16 @@ import { PAIRING_CODE } from "../../../src/protocol/text.ts";
 import { eventText, FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
 import { duration, exportOf, medianTime, outcomeLabel, receiptLine, type Situation, taskName, viewOf } from "../../../src/pages/worker/view.ts";
 import { readCode } from "../../../src/pages/worker/pair-panel.ts";
-import { defaultSettings, leavesFor, type PageSettings, pauseOf, readSettings, ScreenLock, TabLock, writeSettings } from "../../../src/pages/worker/conditions.ts";
+import {
+  defaultSettings,
+  leavesFor,
+  type PageSettings,
+  pauseOf,
+  readSettings,
+  ScreenLock,
+  TabLock,
+  writeSettings,
+} from "../../../src/pages/worker/conditions.ts";
 import { storageNotice } from "../../../src/pages/worker/state-panel.ts";
 import type { JobRecord } from "../../../src/worker/browser/history.ts";
 import type { SessionNote } from "../../../src/worker/session/state.ts";
