@@ -6,11 +6,11 @@ import { isTerminal } from "../protocol/text.ts";
 import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import { checkInteger, wrong } from "./check.ts";
 import { type Connection, expectShape } from "./connection.ts";
-import { type ComputeRouterError, JobTimeoutError, NotFoundError, UnavailableError } from "./errors.ts";
+import { type ComputeRouterError, JobTimeoutError, NotFoundError } from "./errors.ts";
 import type { LocalJob } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { type Settlement, settlementIn } from "./payment.ts";
-import { askedPause, isTransient, type Limit, NO_RETRY, retrying, sleep, untilAborted, untilDone } from "./retry.ts";
+import { askedPause, isOutage, type Limit, NO_RETRY, retrying, sleep, untilAborted, untilDone } from "./retry.ts";
 import type { JobsOptions } from "./run-options.ts";
 import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
 
@@ -111,7 +111,7 @@ export class Poll {
       return job;
     } catch (error) {
       limit.signal.throwIfAborted();
-      if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
+      if (!isOutage(error)) throw error;
       this.#trouble = error;
       return null;
     }

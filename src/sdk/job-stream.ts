@@ -8,7 +8,7 @@ import type { Poll } from "./accepted-jobs.ts";
 import { type Connection, MAX_BYTES, readJsonText, type RouterRequest } from "./connection.ts";
 import { NotFoundError, ProtocolError, RouterConnectionError, UnavailableError, UnexpectedOutputError } from "./errors.ts";
 import { isText, type RouterResult } from "./result.ts";
-import { askedPause, backoff, isTransient, type Limit, sleep, within } from "./retry.ts";
+import { askedPause, backoff, isOutage, type Limit, sleep, within } from "./retry.ts";
 import { isJob, isStatus } from "./shapes.ts";
 
 /** What `stream` yields. Only the text in `done` is final; the joined deltas are what a worker has generated so far. */
@@ -148,7 +148,7 @@ export async function* followJob(poll: Poll, limit: Limit): AsyncGenerator<WireE
     } catch (error) {
       limit.signal.throwIfAborted();
       if (error instanceof NotFoundError || (error instanceof UnavailableError && error.status === 503)) return yield* polled(poll, limit);
-      if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
+      if (!isOutage(error)) throw error;
       trouble = error;
     }
     if (!isEmpty) empty = 0;

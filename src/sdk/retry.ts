@@ -23,9 +23,14 @@ const LONGEST_PAUSE = 60_000;
 const LONGEST_429 = 75_000;
 
 /** True if the same request may succeed a moment later: after no answer, 429, 502, 503 or 504. */
-export function isTransient(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
+function isTransient(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
   if (error instanceof UnavailableError) return error.status === 502 || error.status === 503 || error.status === 504;
   return error instanceof RouterConnectionError || error instanceof RateLimitedError;
+}
+
+/** True for a transient failure and for any 5xx. What the router has accepted before, a job or a pairing code, is still there after it. */
+export function isOutage(error: unknown): error is RouterConnectionError | RateLimitedError | UnavailableError {
+  return isTransient(error) || error instanceof UnavailableError;
 }
 
 /** How long the router asked the client to wait, in milliseconds; 0 if it did not ask. */

@@ -5,9 +5,9 @@ import { CLIENT, TIMING } from "../protocol/times.ts";
 import { fingerprintOf } from "../receipt/ed25519.ts";
 import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
-import { InvalidOptionError, PairingExpiredError, UnavailableError } from "./errors.ts";
+import { InvalidOptionError, PairingExpiredError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
-import { askedPause, isTransient, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
+import { askedPause, isOutage, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
 import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
 import { isPaired, isPairingCode, isTrustList } from "./shapes.ts";
 
@@ -139,7 +139,7 @@ export class Trust {
       return { worker: { publicKey: found.provider_pubkey, fingerprint: fingerprintOf(found.provider_pubkey), pairedAt: found.paired_at }, pause: 0 };
     } catch (error) {
       limit.signal.throwIfAborted();
-      if (!isTransient(error) && !(error instanceof UnavailableError)) throw error;
+      if (!isOutage(error)) throw error;
       return { pause: askedPause(error) };
     }
   }
