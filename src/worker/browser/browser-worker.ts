@@ -163,21 +163,20 @@ const Kept = z.object({ jobId: z.string(), attempt: z.int(), frame: z.string(), 
  * written in the background. If the tab dies in the milliseconds between, the result survives only if the coordinator already has it.
  */
 export class IndexedShelf implements ResultShelf {
-  readonly #database: ShelfStore | null;
+  readonly #database: ShelfStore;
   readonly #onSave: (results: readonly KeptResult[]) => void;
   readonly #onFailure: (cause: unknown) => void;
   #results: readonly KeptResult[];
 
-  private constructor(database: ShelfStore | null, results: readonly KeptResult[], hooks: ShelfHooks) {
+  private constructor(database: ShelfStore, results: readonly KeptResult[], hooks: ShelfHooks) {
     this.#database = database;
     this.#results = results;
     this.#onSave = hooks.onSave;
     this.#onFailure = hooks.onFailure;
   }
 
-  static async open(database: ShelfStore | null, hooks: ShelfHooks): Promise<IndexedShelf> {
-    const stored = (await database?.all("results")) ?? [];
-    const results = stored.flatMap((value) => {
+  static async open(database: ShelfStore, hooks: ShelfHooks): Promise<IndexedShelf> {
+    const results = (await database.all("results")).flatMap((value) => {
       const kept = Kept.safeParse(value);
       return kept.success ? [kept.data] : [];
     });
@@ -195,7 +194,7 @@ export class IndexedShelf implements ResultShelf {
     this.#results = results;
     const gone = [...before].filter((key) => !now.has(key));
     void this.#database
-      ?.change(
+      .change(
         "results",
         fresh.map((result) => [keyOf(result), result]),
         gone,

@@ -46,7 +46,7 @@ async function checked(record: StoredRecord, verify: Verify): Promise<JobRecord>
 
 /** Options of a history. */
 type HistoryOptions = {
-  database: Pick<KeptStore, "get" | "all" | "change"> | null;
+  database: Pick<KeptStore, "get" | "all" | "change">;
   verify: Verify;
   /** Called after each change, with the number of all accepted results. */
   onRecord: (record: JobRecord, delivered: number) => void;
@@ -71,11 +71,11 @@ export class History {
   /** Reads the stored jobs and checks every signature again. */
   static async open(options: HistoryOptions): Promise<History> {
     const { database, verify } = options;
-    const stored = ((await database?.all("history")) ?? []).flatMap((value) => {
+    const stored = (await database.all("history")).flatMap((value) => {
       const record = StoredRecord.safeParse(value);
       return record.success ? [record.data] : [];
     });
-    const delivered = Delivered.parse(await database?.get("values", "delivered"));
+    const delivered = Delivered.parse(await database.get("values", "delivered"));
     const records: JobRecord[] = [];
     for (const record of stored.sort((a, b) => a.startedAt - b.startedAt)) records.push(await checked(record, verify));
     return new History(options, records, delivered);
@@ -149,7 +149,7 @@ export class History {
   async clear(): Promise<void> {
     const gone = [...this.#records].filter(([, record]) => record.outcome !== "waiting").map(([key]) => key);
     for (const key of gone) this.#records.delete(key);
-    await this.#options.database?.change("history", [], gone);
+    await this.#options.database.change("history", [], gone);
   }
 
   #end({ job_id: jobId, attempt }: { job_id: string; attempt: number }, change: Partial<StoredRecord>): void {
@@ -164,8 +164,8 @@ export class History {
     const gone = [...this.#records.keys()].slice(0, Math.max(0, this.#records.size - HISTORY_JOBS));
     for (const old of gone) this.#records.delete(old);
     const { signatureValid: _, ...stored } = record;
-    void database?.change("history", [[key, stored]], gone).catch(onFailure);
-    void database?.change("values", [["delivered", this.#delivered]]).catch(onFailure);
+    void database.change("history", [[key, stored]], gone).catch(onFailure);
+    void database.change("values", [["delivered", this.#delivered]]).catch(onFailure);
     onRecord(record, this.#delivered);
   }
 }

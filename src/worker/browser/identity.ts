@@ -30,23 +30,23 @@ export async function isKeyOf(stored: unknown, publicKey: string): Promise<boole
   return (await identityOf(stored))?.identity.publicKey === publicKey;
 }
 
-/** Reads the key, or creates it on the first run. Without a database the key lasts as long as the tab. */
-export async function openIdentity(database: Pick<KeptStore, "get" | "change"> | null): Promise<Identity> {
-  const stored = await database?.get("values", KEY);
+/** Reads the key, or creates it on the first run. If it cannot be stored, it lasts as long as the tab. */
+export async function openIdentity(database: Pick<KeptStore, "get" | "change">): Promise<Identity> {
+  const stored = await database.get("values", KEY);
   const known = await identityOf(stored);
   if (known !== null) return known;
   for (const make of [makeLocked, makeSeed]) {
     const made = await make();
     if (made === null) continue;
     try {
-      await database?.change("values", [[KEY, made]]);
+      await database.change("values", [[KEY, made]]);
     } catch (error) {
       // Some browsers cannot store a CryptoKey, but can store a seed. If nothing can be stored, the tab uses the unreadable key until it is closed.
       if (make === makeLocked && error instanceof Error && error.name === "DataCloneError") continue;
       return given(await identityOf(made), false);
     }
     // Another tab may have stored a key after this one. The stored one counts.
-    return given(await identityOf((await database?.get("values", KEY)) ?? made), database !== null);
+    return given(await identityOf((await database.get("values", KEY)) ?? made), true);
   }
   throw new Error("this browser cannot make a key");
 }
