@@ -32,8 +32,9 @@ export class StatePanel {
   show(situation: Situation): number | null {
     const { report, now } = situation;
     if (report.job !== null && report.job.jobId !== this.#lastJob?.job.jobId) this.#lastJob = { job: report.job, until: now + SHOWN_MS };
-    const lingers = report.job === null && this.#lastJob !== null && now < this.#lastJob.until;
-    const view = viewOf(lingers && this.#lastJob !== null ? { ...situation, report: { ...report, job: this.#lastJob.job } } : situation);
+    const last = this.#lastJob;
+    const lingering = report.job === null && last !== null && now < last.until ? last : null;
+    const view = viewOf(lingering === null ? situation : { ...situation, report: { ...report, job: lingering.job } });
     this.#card.dataset["tone"] = view.tone;
     setText(this.#title, view.title);
     setText(this.#detail, view.detail);
@@ -43,7 +44,7 @@ export class StatePanel {
     this.#button.disabled = false;
     setText(this.#tier, report.link.kind === "online" ? (report.link.tier ?? "–") : "–");
     document.title = `${view.title} · Compute Router worker`;
-    return lingers && this.#lastJob !== null ? this.#lastJob.until - now : null;
+    return lingering === null ? null : lingering.until - now;
   }
 
   /** Shows the totals. */

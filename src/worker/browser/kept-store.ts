@@ -186,7 +186,7 @@ export class KeptStore {
 
   /** Writes everything in memory. False if there is no database, or if it has the key of another worker, or (without `mayLack`) no key. */
   async #writeAll({ mayLack }: { mayLack: boolean }): Promise<boolean> {
-    const { 0: database, 1: guard } = [this.#database, this.#guard] as const;
+    const [database, guard] = [this.#database, this.#guard] as const;
     if (database === null) return false;
     if (guard !== null) {
       const stored = await database.get(guard.store, guard.key);
