@@ -25,6 +25,7 @@ import {
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
+import { TUNING } from "../tuning.ts";
 import { registerEvent } from "./attachment.ts";
 import { Batch, idempotencyId, type Idempotent, Pace, type SideData } from "./batch.ts";
 import { Delivery } from "./delivery.ts";
@@ -306,6 +307,8 @@ export class Dispatcher {
     const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
     for (const { key, phase } of payments) if (phase.kind === "reserved") this.#ledger.drop(key);
+    const credits = payments.filter(({ credit }) => credit !== undefined).length;
+    if (credits >= TUNING.manyCredits) logWarning("many_credits", { credits });
     return payments.filter(({ phase }) => phase.kind !== "reserved");
   }
 

@@ -5,6 +5,7 @@ import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
@@ -204,6 +205,23 @@ describe("the operator's copy of the ledger", () => {
     }
     await hub.inside((self) => self.wake());
     expect((await hub.sql("SELECT key FROM payments ORDER BY key")).map(({ key }) => key)).toEqual(["done just now", "in a balance", "in doubt", "not in D1"]);
+  });
+
+  test("[PY9] a hub that starts with many open credits says how many", async () => {
+    const { manyCredits } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { manyCredits }));
+    Object.assign(TUNING, { manyCredits: 2 });
+    const hub = new TestHub();
+    const logged = listen();
+    await hub.workersOnline();
+    for (const number of [1, 2]) {
+      const credit = JSON.stringify({ left: "1000", lent: "0", since: 1, transaction: "0x00" });
+      await hub.sql(`INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, doubts, phase, kind, updated_at, credit)
+        VALUES ('${number}', 'd', 'b', '0xaa', 'a', '1000', 1, '${number}', 0, '{"kind":"credit","transaction":"0x00"}', 'credit', 1, '${credit}')`);
+      await hub.evict();
+      await hub.workersOnline();
+    }
+    expect(logged().filter(({ event }) => event === "many_credits")).toEqual([{ level: "warning", event: "many_credits", credits: 2 }]);
   });
 
   test("[PY6] if D1 refuses payments but accepts jobs, jobs are copied at once, and the fault is logged", async () => {
