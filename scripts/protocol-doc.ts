@@ -111,13 +111,15 @@ function duration(ms: number): string {
   return `${ms / size} ${unit}`;
 }
 
-function quantity(name: string, value: number): string {
-  if (!/byte/i.test(name)) return value.toLocaleString("en-US");
+/** A number as people write it, with its unit where the name or the meaning says that it counts bytes. */
+function quantity(name: string, value: number, meaning: string): string {
+  if (!/byte/i.test(name) && !meaning.startsWith("Bytes ")) return value.toLocaleString("en-US");
   const units: [string, number][] = [
     ["GiB", 1024 ** 3],
     ["MiB", 1024 ** 2],
+    ["KiB", 1024],
   ];
-  const [unit, size] = units.find(([, bytes]) => value >= bytes) ?? ["KiB", 1024];
+  const [unit, size] = units.find(([, bytes]) => value >= bytes) ?? ["bytes", 1];
   return `${value / size} ${unit}`;
 }
 
@@ -138,17 +140,17 @@ function meanings(): Map<string, string> {
 
 function limits(): string {
   const said = meanings();
-  const table = (group: string, members: Record<string, number>, written: (name: string, value: number) => string) =>
+  const table = (group: string, members: Record<string, number>, written: (name: string, value: number, meaning: string) => string) =>
     Object.entries(members).map(([name, value]) => {
       const meaning = said.get(`${group}.${name}`);
       if (meaning === undefined) throw new Error(`src/protocol says nothing about ${group}.${name}`);
-      return `| \`${group}.${name}\` | ${written(name, value)} | ${meaning} |`;
+      return `| \`${group}.${name}\` | ${written(name, value, meaning)} | ${meaning} |`;
     });
   return [
     "| Limit | Value | Meaning |",
     "| --- | --- | --- |",
     ...table("LIMITS", LIMITS, quantity),
-    ...table("RATES", RATES, (name, value) => `${quantity(name, value)} (setting)`),
+    ...table("RATES", RATES, (...limit) => `${quantity(...limit)} (setting)`),
     ...table("TIMING", TIMING, (_, value) => duration(value)),
     `| \`MAX_WAIT_SECONDS\` | ${MAX_WAIT_SECONDS} s | ${said.get("MAX_WAIT_SECONDS.MAX_WAIT_SECONDS")} |`,
     ...table("RETENTION", RETENTION, (_, value) => `${duration(value)} (setting)`),

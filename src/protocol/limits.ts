@@ -193,9 +193,9 @@ export const LIMITS = {
   jobRowBytes: 1 * KiB,
   /** Bytes of a result that always count for the one who sent the job [LM3]. */
   resultBytes: 16 * KiB,
-  /** As many more for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its worker's network. */
+  /** Bytes added to `resultBytes` for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its worker's network. */
   resultPerPayloadByte: 16,
-  /** As many more for each token that an LLM answer may have: its `max_tokens`, or `defaultMaxTokens`. */
+  /** Bytes added to `resultBytes` for each token that an LLM answer may have: its `max_tokens`, or `defaultMaxTokens`. */
   resultPerToken: 64,
   /** Clients whose requests one isolate counts at the same time, per rate. It forgets first the client that was silent for longest [LM2]. */
   countedClients: 10_000,

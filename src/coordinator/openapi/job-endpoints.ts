@@ -284,7 +284,7 @@ export const cancel: Operation = {
   summary: "Cancel a job",
   description: [
     "Ends a job that has not ended: it fails with `cancelled`, and its worker is told to stop. A job that has ended stays as it is.",
-    "A payment that was not settled is not. A settled one becomes a credit of its payer, unless a connected worker has started the job: then it is spent.",
+    "If no money has moved, none will. If it may be moving now, what has moved becomes a credit of its payer. If it has moved, it becomes a credit too, unless a connected worker has started the job: then it is spent.",
     "Counts as a commit for the rates.",
   ].join(" "),
   parameters: [
@@ -306,7 +306,7 @@ export const cancel: Operation = {
       "PAYMENT-RESPONSE",
       "X-PAYMENT-RESPONSE",
     ),
-    "404": shared("NotFound"),
+    "404": json("The job does not exist, its retention time is over, or the token is missing or wrong.", "Error", { unknown: { error: "Job not found" } }),
     "429": shared("RateLimited"),
     ...FAULTS,
   },

@@ -209,7 +209,7 @@ export const create: Operation = {
   operationId: "createPairingCode",
   tags: ["Trust"],
   summary: "A pairing code, with which a worker becomes trusted for a user",
-  description: `Free. The code can be claimed once, within one hour. A user has at most ${LIMITS.openPairingCodes} open codes.`,
+  description: `Free. The code can be claimed once, within one hour. A user has at most ${LIMITS.openPairingCodes} open codes, while \`RATE_LIMITS\` is on.`,
   parameters: [
     userToken(
       "If the very first code of a user is made with a token, every later code, list and PRIVATE job of that user needs the same token. Only its hash is stored.",

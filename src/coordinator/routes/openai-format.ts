@@ -32,7 +32,7 @@ export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest,
   if (!isJsonObject(body)) return { ok: false, reason: "the body must be a JSON object" };
   // Ignored, it would show a prompt that was meant for paired workers to any worker.
   if (body.privacy_class != null && body.privacy_class !== "PUBLIC")
-    return { ok: false, reason: "privacy_class must be PUBLIC here: commit a PRIVATE job to /v1/jobs/commit" };
+    return { ok: false, reason: "privacy_class must be PUBLIC here: commit a PRIVATE job to /v1/jobs/commit/fast" };
   const parsed = api === "chat" ? readChatRequest(body) : readCompletionRequest(body);
   if (!parsed.ok) return { ok: false, reason: describeIssues(parsed.reason, body) };
   const { request, text } = parsed.value;
