@@ -64,6 +64,7 @@ def key_of(text):
 
 def verify(job, job_id, worker=None):
     """Raises ValueError if the receipt of the job is not valid for this job, this result and, if it is given, this worker."""
+    job = job["job"] if "job" in job else job  # The 201 of a commit with `Prefer: wait` has the job beside its id.
     receipt, result = job["receipt"], job["result"]
     if receipt is None:
         raise ValueError("there is no receipt")

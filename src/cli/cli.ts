@@ -16,7 +16,7 @@ const main = defineCommand({
     task: async () => (await import("./commands/jobs.ts")).task,
     quote: async () => (await import("./commands/jobs.ts")).quote,
     job: async () => (await import("./commands/jobs.ts")).job,
-    // `job` takes an id, so `job cancel` cannot be a command below it.
+    // `job` takes an id, so `job cancel` cannot be a command below it. The help of `job` names it.
     [JOB_CANCEL]: async () => (await import("./commands/jobs.ts")).cancel,
     jobs: async () => (await import("./commands/jobs.ts")).jobs,
     models: async () => (await import("./commands/jobs.ts")).models,

@@ -20,7 +20,7 @@ import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
-import type { WorkerPlan } from "./worker-plan.ts";
+import { folderOption, type WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */
 const LLM_TIMEOUT_MS = 120_000;
@@ -51,7 +51,7 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
       name: "key",
       state: "warn",
       message: `none at ${plan.keyFile} yet`,
-      fix: `the first start creates one, or create it now: ${ownCommand("worker init")}`,
+      fix: `the first start creates one, or create it now: ${ownCommand(`worker init${folderOption(plan)}`)}`,
     };
   else yield { name: "key", state: "fail", message: result.message, fix: "or use another key file: --key FILE", exit: EXIT.key };
   for (const coordinator of plan.coordinators) yield* await checkCoordinator(coordinator);
@@ -62,7 +62,8 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   yield running(plan, result.ok ? result.key.publicKey : null);
 }
 
-function configuration({ config, configFile, folder }: WorkerPlan): Check {
+function configuration(plan: WorkerPlan): Check {
+  const { config, configFile, folder } = plan;
   try {
     accessSync(folder, constants.W_OK);
   } catch (error) {
@@ -70,7 +71,12 @@ function configuration({ config, configFile, folder }: WorkerPlan): Check {
       return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "use another folder: --config-dir DIR", exit: EXIT.key };
   }
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };
-  return { name: "configuration", state: "warn", message: "none: the options and the defaults apply", fix: `to keep them: ${ownCommand("worker init")}` };
+  return {
+    name: "configuration",
+    state: "warn",
+    message: "none: the options and the defaults apply",
+    fix: `to keep them: ${ownCommand(`worker init${folderOption(plan)}`)}`,
+  };
 }
 
 async function task(key: KeyPair): Promise<Check> {
@@ -122,10 +128,11 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
   }
 }
 
-function running({ folder }: WorkerPlan, publicKey: string | null): Check {
-  const mine = runningWorkers(folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
-  if (mine === undefined) return { name: "running", state: "ok", message: `no; to start it${needsNewerNode()}: ${ownCommand("worker start")}` };
-  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; for details: ${ownCommand("worker status")}` };
+function running(plan: WorkerPlan, publicKey: string | null): Check {
+  const mine = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
+  if (mine === undefined)
+    return { name: "running", state: "ok", message: `no; to start it${needsNewerNode()}: ${ownCommand(`worker start${folderOption(plan)}`)}` };
+  return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; for details: ${ownCommand(`worker status${folderOption(plan)}`)}` };
 }
 
 /** A check as one line, and its fix as a second line. Both are escaped, because they contain text of coordinators and runtimes. */

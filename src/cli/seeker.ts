@@ -271,7 +271,7 @@ export const RUN_ARGS = {
   ...SEEKER_ARGS,
   policy: POLICY_ARG,
   private: { type: "boolean", description: "Run the job only on workers that you have paired with" },
-  timeout: { type: "string", valueHint: "seconds", description: "How long to wait; default 60 for text generation, 30 for tasks" },
+  timeout: { type: "string", valueHint: "seconds", description: "How long to wait, 1 to 3600; default 60 for text generation, 30 for tasks" },
   ...PAYER_ARGS,
   "idempotency-key": {
     type: "string",

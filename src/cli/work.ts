@@ -7,13 +7,12 @@ import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
 import { llmFinder } from "../worker/node/runtime-watch.ts";
-import { configFolder } from "../worker/node/worker-config.ts";
 import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
 import { SAME_KEYPRESS_MS } from "./input.ts";
-import type { WorkerPlan } from "./worker-plan.ts";
+import { folderOption, type WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */
 const TICK_MS = 1_000;
@@ -150,10 +149,11 @@ function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: W
 }
 
 /** `worker doctor` for the same coordinators and the same folder. */
-function doctorCommand({ coordinators, folder, config }: WorkerPlan): string {
+function doctorCommand(plan: WorkerPlan): string {
+  const { coordinators, config } = plan;
   const isUsual = config !== null && coordinators.every(({ url }) => config.coordinators.some((place) => place.url === url));
   const urls = isUsual ? [] : coordinators.map(({ url }) => `--url ${shellWord(url)}`);
-  return ownCommand(["worker doctor", ...urls, ...(folder === configFolder() ? [] : [`--config-dir ${shellWord(folder)}`])].join(" "));
+  return ownCommand(["worker doctor", ...urls].join(" ") + folderOption(plan));
 }
 
 /** The first signal drains, the next one that is not of the same key press ends the process at once. Returns a function that removes the listeners. */

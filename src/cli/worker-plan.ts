@@ -5,6 +5,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
 import { defaultKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.ts";
+import { shellWord } from "../worker/node/program.ts";
 import type { LlmWish } from "../worker/node/runtime-watch.ts";
 import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -115,6 +116,11 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
     config,
     configFile: file,
   };
+}
+
+/** The option for the folder of a plan in a command that a message suggests; empty for the usual folder. */
+export function folderOption({ folder }: WorkerPlan): string {
+  return folder === configFolder() ? "" : ` --config-dir ${shellWord(folder)}`;
 }
 
 /** The coordinators of the options, or else of the environment, of the configuration, or of this machine. */

@@ -127,6 +127,7 @@ describe.skipIf(!HAS_CRYPTOGRAPHY)(
       const job = await client.get(jobId ?? "");
       const id = job.id;
       expect(await verify(job, id)).toEqual({ code: 0, said: "valid\n" });
+      expect(await verify({ job_id: id, job }, id)).toEqual({ code: 0, said: "valid\n" });
       expect(await verify(job, id, worker.publicKey)).toEqual({ code: 0, said: "valid\n" });
       expect(await verify(job, id, worker.publicKey.toUpperCase())).toEqual({ code: 0, said: "valid\n" });
       // Another text was signed, but the key itself is read.

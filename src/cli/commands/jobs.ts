@@ -74,7 +74,7 @@ export const run = command({
   args: {
     prompt: { type: "positional", required: true, description: "The prompt; `-` reads standard input" },
     model: MODEL_ARG,
-    "max-tokens": { type: "string", valueHint: "n", description: "Maximum number of tokens of the answer" },
+    "max-tokens": { type: "string", valueHint: "n", description: "Maximum number of tokens of the answer; default 512" },
     stream: {
       type: "boolean",
       description: "Print the text while it is generated; the default in a terminal",
@@ -124,7 +124,7 @@ export const job = command({
   description: "Show a job, its result and whether its receipt is valid; `job cancel ID` cancels it",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },
-    wait: { type: "string", valueHint: "seconds", description: "Wait up to 25 seconds for the end of the job" },
+    wait: { type: "string", valueHint: "seconds", description: "Seconds to wait for the end of the job, 0 to 25; without this option it does not wait" },
     url: SEEKER_ARGS.url,
     json: { type: "boolean", description: "Print the job as the coordinator answers; `verify --job -` reads it" },
   },
@@ -161,6 +161,7 @@ function verdict(id: string, receipt: Receipt, result: Job["result"]): string {
 /** `compute-router job cancel`. */
 export const cancel = command({
   name: "job cancel",
+  hidden: true,
   description: "Cancel a job that was committed from this machine. A job that a worker has started is still charged",
   args: {
     id: { type: "positional", required: true, description: "The job's id" },

@@ -23,6 +23,7 @@ export const mcp = command({
       description: `Maximum that all jobs of this server may cost together, in US dollars; default ${DEFAULT_MAX_SPEND}. Only with --payer can a job cost anything`,
     },
     ...ARGS,
+    "require-verified": { type: "boolean", description: "Let a tool call fail unless the receipt of its job is valid" },
   },
   run: async (args) => {
     const port = readCount("port", args.port, 0, 65_535);

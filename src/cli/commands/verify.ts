@@ -25,7 +25,7 @@ export const verify = command({
       type: "string",
       valueHint: "file",
       description:
-        "The whole job, as `run --json`, `task --json` and `job --json` print it, or an answer of /v1/chat/completions or /v1/completions, streamed or not; `-` reads standard input",
+        "The whole job, as `run --json`, `task --json` and `job --json` print it, the answer of a commit with `Prefer: wait`, or an answer of /v1/chat/completions or /v1/completions, streamed or not; `-` reads standard input",
     },
     json: { type: "boolean", description: "Print JSON" },
   },
@@ -53,7 +53,9 @@ async function subject(args: { receipt?: string | undefined; result?: string | u
   }
   const name = nameOf(args.job);
   const saved = await readJsonFile(args.job, chunksOf);
-  const job = Array.isArray(saved) ? joined(saved, name) : saved;
+  const answer = Array.isArray(saved) ? joined(saved, name) : saved;
+  // The 201 of a commit with `Prefer: wait` has the job beside its id.
+  const job = isJsonObject(answer) && isJsonObject(answer["job"]) ? answer["job"] : answer;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
   if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
   if (job["result"] === undefined) throw new CliError(EXIT.usage, `${name} is not a job, nor an answer of /v1/chat/completions or /v1/completions`);

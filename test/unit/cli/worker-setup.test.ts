@@ -347,7 +347,7 @@ describe("worker doctor", () => {
     const { stdout } = await runHere(["worker", "doctor", "--url", NOBODY, "--tasks-only", "--config-dir", temporaryFolder()]);
     expect(stdout).toMatch(/^✓ node /m);
     expect(stdout).toMatch(/^✗ 127\.0\.0\.1:1 +cannot be reached: fetch blocks this port .*\n +→ is the address right/m);
-    expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start creates one, or create it now: npx compute-router worker init\n/m);
+    expect(stdout).toMatch(/^! key +none at .* yet\n +→ the first start creates one, or create it now: npx compute-router worker init --config-dir .*\n/m);
     expect(stdout).not.toContain("\u001B");
   });
 });
@@ -367,7 +367,8 @@ describe("on a Node without a WebSocket", () => {
 
   it("doctor says what is missing, checks all the rest, and does not suggest a start that would fail", async () => {
     const coordinator = await FakeCoordinator.start();
-    const place = ["--url", coordinator.url, "--tasks-only", "--config-dir", withKey().folder];
+    const { folder } = withKey();
+    const place = ["--url", coordinator.url, "--tasks-only", "--config-dir", folder];
     const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...place], { env });
     const checks = new Map(
       stdout
@@ -381,7 +382,7 @@ describe("on a Node without a WebSocket", () => {
     expect(checks.get(coordinator.host)).toMatchObject({ state: "ok" });
     expect(checks.get("task")).toMatchObject({ state: "ok" });
     expect(checks.get("running")).toMatchObject({
-      message: `no; to start it, with Node 22 or newer (this is ${version}): npx compute-router worker start`,
+      message: `no; to start it, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}`,
     });
   });
 

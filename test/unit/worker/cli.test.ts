@@ -41,6 +41,7 @@ describe("compute-router", () => {
     const help = await runCli([]);
     expect(help.code).toBe(0);
     for (const name of ["worker", "verify", "run", "task", "quote", "job", "pair", "Exit codes"]) expect(help.stdout).toContain(name);
+    expect(help.stdout).not.toContain("job-cancel");
   });
 
   it("help [command] prints the same as [command] --help", async () => {
@@ -164,6 +165,18 @@ describe("verify", () => {
     expect((await runHere(["verify", "--job", job])).code).toBe(0);
     const { stdout } = await runCli(["verify", "--job", "-", "--json"], { input: readFileSync(job, "utf8") });
     expect(JSON.parse(stdout)).toMatchObject({ valid: true, job_id: JOB_ID, provider_pubkey: KEY.publicKey });
+  });
+
+  it("[RC2, API6] it reads the answer of a commit that waited: of a job that has ended, of one that has not, and of another one", async () => {
+    const job = JSON.parse(readFileSync(jobFiles().job, "utf8"));
+    const verified = (answer: unknown) => runHere(["verify", "--job", "-"], { input: JSON.stringify(answer) });
+    expect(await verified({ job_id: JOB_ID, job })).toMatchObject({ code: 0, stdout: expect.stringContaining(JOB_ID) });
+    expect(await verified({ job_id: JOB_ID, job: { ...job, result: null, receipt: null } })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no result"),
+    });
+    const other = "0c3a5b7d-3b12-4fef-91d0-7f9c24e89e11";
+    expect(await verified({ job_id: other, job: { ...job, id: other } })).toMatchObject({ code: 8, stderr: expect.stringContaining("belongs to job") });
   });
 
   it("[RC2] with another result, job or signature it is not valid (8), and says why", async () => {
