@@ -69,7 +69,7 @@ describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHO
       "Copy",
       "Keep the screen on",
       "Work while the page is hidden",
-      ...(names.includes("Rest when the battery is low") ? ["Rest when the battery is low"] : []),
+      ...(names.includes("Pause when the battery is low") ? ["Pause when the battery is low"] : []),
       "Events",
       "API",
     ]);

@@ -37,8 +37,8 @@ ${links(schemas.map(([name]) => [`schema-${name}`, escapeHtml(name)]))}
 <h1>${escapeHtml(title)} API</h1>
 <p class="dim">Version ${escapeHtml(version)} · <a href="/openapi.json">OpenAPI document</a></p>
 ${blocks(description)}
-<p>The curl commands use the address in <code>BASE_URL</code>:</p>
-<pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL=http://localhost:4010</code></pre>
+<p>The curl commands use the address in <code>BASE_URL</code>. Where jobs cost money, curl alone cannot pay: use a wallet with <code>@x402/fetch</code>, or <code>compute-router run --payer</code>.</p>
+<pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL="the address of this coordinator"</code></pre>
 <noscript><p>This page has forms that send requests, but they need JavaScript. The curl commands do the same.</p></noscript>
 ${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n<p>${inline(group.description)}</p>\n${group.endpoints.map((endpoint) => section(endpoint, document)).join("\n")}`).join("\n")}
 <h2>Schemas</h2>

@@ -58,7 +58,7 @@ export type Conditions = {
   battery: { level: number; charging: boolean } | null;
 };
 
-/** Why a started worker rests. */
+/** Why a started worker pauses. */
 export type Pause = "hidden" | "low_battery" | "offline";
 
 /** Below this charge a device that is not charging does not work. */

@@ -80,7 +80,7 @@ export class PairPanel {
 
   /** The engine that was to claim the code is gone, so nobody will answer. */
   interrupted(): void {
-    if (this.#sent !== null) this.fail("No answer. Look whether the code is in the list; if it is not, reload the page and try again.");
+    if (this.#sent !== null) this.fail("No answer. Check whether the list shows the code; if it does not, reload the page and try again.");
   }
 
   #say(text: string, tone: "good" | "bad" | null): void {

@@ -44,7 +44,7 @@ export function viewOf(situation: Situation): View {
     const idle = "Start to take small text jobs. Each result is signed with this device's key.";
     return view("off", "Off", `${idle}${waitingResults(report)}`, START);
   }
-  if (report.leaving && pause !== null) return leaving(report, "Pausing", `then rests: ${WHY[pause].because}`);
+  if (report.leaving && pause !== null) return leaving(report, "Pausing", `then pauses: ${WHY[pause].because}`);
   if (pause !== null && report.link.kind !== "online") return view("wait", "Paused", `${WHY[pause].sentence}${waitingResults(report)}`, STOP);
   return linked(situation);
 }
