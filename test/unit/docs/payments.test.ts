@@ -26,7 +26,7 @@ describe("docs/payments.md", () => {
     ["PY8", `and by the chain's, and ${minutes(TIMING.svmDrift)} more on each side`],
     ["PY9", `${LIMITS.heldPayments} payments of this payer are held, or ${LIMITS.unsettledPayments} are not settled`],
     ["PY8", `was not answered when the ${seconds(TIMING.total)} of the job were over`],
-    ["PY9", `its total time of ${seconds(TIMING.total)} after it had streamed text`],
+    ["PY9", `the job streamed text, then reached ${seconds(TIMING.total)}`],
     ["PY5", `is being verified; only in memory, and forgotten after ${seconds(TIMING.reservation)}`],
   ])("[%s] says, as the limits do: %s", (_, sentence) => {
     expect(PAGE).toContain(sentence);
