@@ -24,6 +24,7 @@ export const mcp = command({
     },
     ...ARGS,
     "require-verified": { type: "boolean", description: "Let a tool call fail unless the receipt of its job is valid" },
+    timeout: { ...ARGS.timeout, description: "How long a call waits; default 50 for text generation (most MCP clients end a call after 60), 30 for tasks" },
   },
   run: async (args) => {
     const port = readCount("port", args.port, 0, 65_535);

@@ -1,6 +1,6 @@
 import { ServerResponse } from "node:http";
 import { Client, type CallToolResult, InMemoryTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Budget } from "../../../src/cli/paying.ts";
 import { mcpServer, type Session } from "../../../src/cli/mcp/tools.ts";
 import type { PaymentHook } from "../../../src/sdk/index.ts";
@@ -19,10 +19,10 @@ const loseTo500: Fault = (response, _request, go) => {
 const pay: PaymentHook = () => Promise.resolve({ "X-PAYMENT": "paid" });
 
 /** A client of the tools for this coordinator. */
-async function connected(router: RouterServer, run: Session["run"] = {}, payment: PaymentHook | null = pay): Promise<Client> {
+async function connected(router: RouterServer, run: Session["run"] = { timeout: 5_000 }, payment: PaymentHook | null = pay): Promise<Client> {
   const client = new Client({ name: "test", version: "1" });
   const [near, far] = InMemoryTransport.createLinkedPair();
-  const options = { baseUrl: router.url, pollInterval: 5, retryDelay: 5, timeout: 5_000, ...(payment !== null && { payment }) };
+  const options = { baseUrl: router.url, pollInterval: 5, retryDelay: 5, ...(payment !== null && { payment }) };
   await mcpServer({ client: options, run, budget: new Budget(50_000n) }).connect(far);
   await client.connect(near);
   onTestFinished(() => client.close());
@@ -284,6 +284,29 @@ describe("job", () => {
     expect(texts(await ask(client, id))[0]).toContain("receipt not checked, because the result is no longer stored, ");
     ended({ status: "failed", result: { error: "worker_lost" } });
     expect(texts(await ask(client, id))).toEqual(["The job failed: worker_lost. Nothing was charged."]);
+  });
+});
+
+describe("the time-out of a call", () => {
+  it("for text ends before the MCP client's own of 60 s, so the job goes on and its id is told", async () => {
+    const router = await RouterServer.start({ statuses: Array.from({ length: 10_000 }, () => "pending" as const) });
+    // The server ends a job that is waited for.
+    const pending: Fault = (response, { query }, go) => {
+      query.delete("wait");
+      go(response);
+    };
+    router.fail("GET /v1/jobs/", ...Array.from({ length: 10_000 }, () => pending));
+    const client = await connected(router, {});
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const asked = infer(client).then(texts, String);
+    for (let second = 0; second < 65; second += 0.5) {
+      await vi.advanceTimersByTimeAsync(500);
+      // Requests to the coordinator need real turns.
+      for (let turn = 0; turn < 20; turn++) await new Promise<void>((next) => setImmediate(next));
+    }
+    expect(await asked).toEqual([expect.stringMatching(/^job \S+ did not end within 50 s .* The job continues\. For its result: ask `job`/)]);
+    expect(router.received.filter(({ method }) => method === "DELETE")).toEqual([]);
   });
 });
 
