@@ -56,10 +56,10 @@ export function transcript(messages: readonly ChatMessage[]): string {
   return [...messages.map(({ role: speaker, content }) => `${SPEAKER[speaker]}: ${content}`), `${SPEAKER.assistant}:`].join("\n\n");
 }
 
-const Part = z.looseObject({ type: z.literal("text", "must be text: images and sound are not supported"), text: z.string() });
+const Part = z.looseObject({ type: z.literal("text"), text: z.string() });
 const Message = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant"], "must be system, developer, user or assistant: tools are not supported"),
-  content: z.union([z.string(), z.array(Part)], "must be a text, or a list of texts"),
+  content: z.union([z.string(), z.array(Part)], "must be a text, or a list of texts: images and sound are not supported"),
   tool_calls: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
 });
 

@@ -120,8 +120,9 @@ export const TaskPayload = z.looseObject({ job_type: sameType("TASK"), task_type
 /** Payload of a TASK job. Other members reach the worker unchanged [WS8]. */
 export type TaskPayload = z.infer<typeof TaskPayload>;
 
+// Without `default`: generators of types make a request's member with a default a required one.
 const Privacy = absent(PrivacyClass)
-  .meta({ default: "PUBLIC" })
+  .meta({ description: "Absent: PUBLIC." })
   .transform((value) => value ?? "PUBLIC");
 
 export const CommitRequest = z

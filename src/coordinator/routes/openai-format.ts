@@ -102,13 +102,18 @@ export function openAiError<Status extends number>(status: Status, code: string,
   return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
 }
 
+/** Who reads this has often only repeated a request whose first client had left, and its key names the cancelled job for 24 h [API5, API9]. */
+const CANCELLED =
+  ", because its client closed the request before a worker had started it, or by its cancel token. Send it again, with another Idempotency-Key if it had one";
+
 /** The error of a job that failed, or whose result the retention has deleted [LM3]; null if there is a result. */
 export function failureOf({ job }: Ended): OpenAiError<400 | 404 | 503 | 504> | null {
   if (job.status === "completed")
     return job.result === null ? openAiError(404, "result_deleted", `the result is no longer stored; its receipt is at /v1/jobs/${String(job.id)}`) : null;
   const { error, message } = isJsonObject(job.result) ? job.result : {};
   const code = typeof error === "string" ? error : "worker_error";
-  return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${typeof message === "string" ? ` (the worker said: ${message})` : ""}`);
+  const more = code === "cancelled" ? CANCELLED : typeof message === "string" ? ` (the worker said: ${message})` : "";
+  return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${more}`);
 }
 
 /** The text of a completed job, in `output` or `text` [RC6]. A result of another form is its JSON text, so that nothing is lost. */

@@ -35,11 +35,16 @@ export async function models(c: AppContext): Promise<Response> {
   return c.json(await modelList.of(c.env));
 }
 
+/** What is said of a model that nobody offers. */
+const NOT_OFFERED = "no connected worker offers this model; GET /v1/models lists those that are offered";
+
 /** `GET /v1/models/{id}`: one object of that list, as OpenAI's clients retrieve a model [JB10, API9]. Case does not matter, as in a job. */
 export async function model(c: AppContext): Promise<Response> {
   const offered = offeredModel(c.req.param("id") ?? "", await modelList.of(c.env));
   if (offered !== undefined) return c.json(offered);
-  return c.json({ error: "model_not_found", message: "no connected worker offers this model; GET /v1/models lists those that are offered" }, 404);
+  const isAny = wantedModel(c.req.param("id")) === undefined;
+  const message = isAny ? "auto is any model and not one of the list; send it as the model of a request" : NOT_OFFERED;
+  return c.json({ error: "model_not_found", message }, 404);
 }
 
 /** `GET /v1/quote` [SPEC, API3]. The price does not depend on the model, so a model only adds how many workers offer it [JB10]. */

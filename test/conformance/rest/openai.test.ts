@@ -175,7 +175,7 @@ describe("[API9] errors have OpenAI's form", () => {
     [
       "an image",
       { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:," } }] }] },
-      /^messages\[0\]\.content must be a text, or a list of texts/,
+      /^messages\[0\]\.content must be a text, or a list of texts: images and sound are not supported/,
     ],
     ["a tool's message", { messages: [{ role: "tool", content: "1" }] }, /tools are not supported/],
     ["tools", { ...CHAT, tools: [{ type: "function", function: { name: "f" } }] }, /tools are not supported/],
@@ -286,6 +286,13 @@ test.each([false, true])("[API9, JB13] a client that leaves (streaming: %s) canc
   const kept = await leave(true);
   await one.complete(String(kept.job_id), RESULT);
   expect((await evm.api.job(String(kept.job_id))).status).toBe("completed");
+});
+
+test.each(["auto", "AUTO"])("[JB10, API9] %s is any model and none of the list: its 404 says so", async (id) => {
+  expect(await evm.api.get(`/v1/models/${id}`)).toMatchObject({
+    status: 404,
+    body: { error: { code: "model_not_found", message: expect.stringMatching(/^auto is any model/) } },
+  });
 });
 
 test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead", async () => {

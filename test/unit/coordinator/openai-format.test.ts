@@ -1,8 +1,23 @@
 import { expect, test } from "vitest";
-import { failureOf } from "../../../src/coordinator/routes/openai-format.ts";
+import { failureOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 
 test("[API9] [LM3] a job whose result the retention has deleted is an error, and not an answer with the text null", () => {
   const job = { id: "0b8f3c1e", status: "completed", result: null };
   expect(failureOf({ job })).toMatchObject({ status: 404, error: { code: "result_deleted", message: expect.stringContaining("/v1/jobs/0b8f3c1e") } });
   expect(failureOf({ job: { ...job, result: { output: "an answer" } } })).toBeNull();
+});
+
+test("[API5] [API9] a cancelled job says who may have cancelled it, and that the same Idempotency-Key gets the same job", () => {
+  const job = { id: "0b8f3c1e", status: "failed", result: { error: "cancelled" } };
+  const message = expect.stringMatching(/^the job failed: cancelled, because its client closed the request .* another Idempotency-Key/);
+  expect(failureOf({ job })).toMatchObject({ status: 503, error: { code: "cancelled", message } });
+  expect(failureOf({ job: { ...job, result: { error: "worker_lost" } } })?.error.message).toBe("the job failed: worker_lost");
+});
+
+test("[API9] a content with an image is told that images are not supported", () => {
+  const content = [{ type: "image_url", image_url: { url: "data:," } }];
+  expect(readOpenAi("chat", { messages: [{ role: "user", content }] })).toEqual({
+    ok: false,
+    reason: "messages[0].content must be a text, or a list of texts: images and sound are not supported, got an array",
+  });
 });

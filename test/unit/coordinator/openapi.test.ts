@@ -48,6 +48,10 @@ describe("OpenAPI document", () => {
     }
   });
 
+  test("[API8] no member has a `default`, which generators of types make a member that a request must have", () => {
+    expect(JSON.stringify(document.components.schemas)).not.toContain('"default":');
+  });
+
   test("[API6] the example of an event stream ends with a Job", () => {
     const answer = document.paths["/v1/jobs/{id}/events"]?.get?.responses["200"];
     const text = String(answer && "content" in answer ? answer.content?.["text/event-stream"]?.example : "");
