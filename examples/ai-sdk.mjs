@@ -16,11 +16,13 @@ const metadataExtractor = {
 const baseURL = `${process.env.ROUTER_BASE_URL ?? "http://127.0.0.1:4010"}/v1`;
 const router = createOpenAICompatible({ name: "compute-router", baseURL, metadataExtractor });
 
-// A request that is sent again would be a second job, so the AI SDK must not repeat it.
-const { text, usage, providerMetadata } = await generateText({ model: router("auto"), prompt, maxOutputTokens: 100, maxRetries: 0 });
+/** A request that the AI SDK sends again is the same job if its key is the same, and otherwise another one. */
+const onlyOnce = () => ({ "Idempotency-Key": crypto.randomUUID() });
+
+const { text, usage, providerMetadata } = await generateText({ model: router("auto"), prompt, maxOutputTokens: 100, headers: onlyOnce() });
 const { job_id, receipt } = providerMetadata.computeRouter;
 console.log(`${text}\njob ${job_id}, receipt of ${receipt.provider_pubkey}, ${usage.outputTokens ?? "unknown"} tokens`);
 
-const stream = streamText({ model: router("auto"), prompt, maxRetries: 0 });
+const stream = streamText({ model: router("auto"), prompt, headers: onlyOnce() });
 for await (const part of stream.textStream) process.stdout.write(part);
 console.log(`\njob ${(await stream.providerMetadata).computeRouter.job_id}`);

@@ -1,14 +1,17 @@
 // Every snippet of docs/quickstart.md, run as a reader would run it, against real coordinators. Only addresses and the place of this package are replaced.
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { ROOT } from "../../../scripts/coordinator-process.ts";
 import { CLI } from "../../support/cli.ts";
 import { shareCoordinator } from "../../support/coordinator.ts";
@@ -120,6 +123,31 @@ describe("the quick starts where jobs are free", () => {
     ["LangChain", 2],
   ])("[API9] the snippet of %s", async (_, index) => {
     expect((await typescript(snippet("An OpenAI client", "ts", index), free.url)).trim()).toBe("an answer");
+  });
+
+  it.each([
+    ["OpenAI's package", 0],
+    ["the AI SDK", 1],
+    ["LangChain", 2],
+  ])("[API5] [API9] the snippet of %s gets the answer of one job, however often its client tries again", async (_, index) => {
+    const jobs: (string | null)[] = [];
+    // The first answer is lost on its way.
+    const proxy = createServer(async (request, response) => {
+      const body = await text(request);
+      const key = request.headers["idempotency-key"];
+      const headers = { "Content-Type": "application/json", ...(typeof key === "string" && { "Idempotency-Key": key }) };
+      const answer = await fetch(`${free.url}${request.url ?? ""}`, { method: "POST", headers, body });
+      jobs.push(answer.headers.get("x-job-id"));
+      const said = await answer.text();
+      if (jobs.length === 1) response.writeHead(503).end();
+      else response.writeHead(answer.status, { "Content-Type": answer.headers.get("Content-Type") ?? "" }).end(said);
+    });
+    await once(proxy.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void proxy.close());
+    const address = proxy.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    expect((await typescript(snippet("An OpenAI client", "ts", index), `http://127.0.0.1:${port}`)).trim()).toBe("an answer");
+    expect({ requests: jobs.length, jobs: new Set(jobs).size }).toEqual({ requests: 2, jobs: 1 });
   });
 
   it("[API9] what the snippets do not show: a whole answer of the AI SDK, and a stream of LangChain", async () => {
