@@ -119,6 +119,10 @@ test("with --remote the deployed database is asked, and no statement counts that
   expect(await list(`echo "$@" > '${asked}'; echo '[{"results":[]}]'`)).toMatchObject({ code: 0 });
   expect(readFileSync(asked, "utf8")).toMatch(/^--no-install wrangler d1 execute DB -c x\.toml --remote --json --command SELECT /);
   expect(await list(`echo '[{"results":[]}]'; exit 1`)).toMatchObject({ code: 1, stderr: expect.stringContaining("wrangler could not use the database") });
+  for (const place of [[], ["--remote", "--state", folder]]) {
+    const unclear = await runHere(["payments", "list", "--config", "x.toml", ...place], { env });
+    expect(unclear).toMatchObject({ code: 2, stderr: expect.stringContaining("select the database: --state FOLDER") });
+  }
 });
 
 test("[PY8] a database that the coordinator is writing to is asked again", async () => {

@@ -94,6 +94,7 @@ describe("the receipt of a completion", () => {
     ["in the receipt", { receipt: honest, receipt_signature: undefined }],
     ["in the receipt, with null beside it", { receipt: honest, receipt_signature: null }],
     ["in the receipt, in hex", { receipt: { ...unsigned, signature: hex }, receipt_signature: undefined }],
+    ["beside it, and another one in the receipt", { receipt: { ...unsigned, signature: signText("x", KEY.secret) } }],
     ["beside it, in hex", { receipt: unsigned, receipt_signature: hex }],
     ["beside it, without padding", { receipt: unsigned, receipt_signature: signature.replace(/=+$/, "") }],
   ];
@@ -159,6 +160,7 @@ describe("the shape of an output", () => {
   const shapes: [name: string, ExpectedOutput, output: unknown, isTaken: boolean][] = [
     ["classify", CLASSIFY, { sentiment: "s", confidence: 1, more: null }, true],
     ["classify that is too sure", CLASSIFY, { sentiment: "s", confidence: 1.01 }, false],
+    ["classify that is less than unsure", CLASSIFY, { sentiment: "s", confidence: -0.01 }, false],
     ["classify without confidence", CLASSIFY, { sentiment: "s" }, false],
     ["classify with words for a number", CLASSIFY, { sentiment: "s", confidence: "high" }, false],
     ["summarize", SUMMARIZE, { summary: "", word_count: 0 }, true],

@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { Deadlines } from "../../../src/coordinator/hub/timers.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -23,4 +23,18 @@ test("[API6] an error in one deadline does not stop the others", async () => {
     deadlines.passAll();
   });
   expect(log.mock.calls.map(([line]) => String(JSON.parse(String(line)).event))).toEqual(Array.from({ length: 3 }, () => "deadline_failed"));
+});
+
+test("[API6] each deadline is called at its time, and when none is left there is no timer, which would keep the hub awake", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const deadlines = new Deadlines();
+  const called: number[] = [];
+  for (const ms of [20, 10, 30]) deadlines.add(Date.now() + ms, () => called.push(ms));
+  await vi.advanceTimersByTimeAsync(10);
+  expect(called).toEqual([10]);
+  await vi.advanceTimersByTimeAsync(20);
+  expect(called).toEqual([10, 20, 30]);
+  await deadlines.until(Date.now() + 3_600_000, Promise.resolve());
+  expect(vi.getTimerCount()).toBe(0);
 });

@@ -11,6 +11,8 @@ test("[PY6] one at a time: the second request waits until the first has released
   expect(mutex.acquire("payment", "first", 1, STAY)).toBeNull();
   const waits = [mutex.acquire("payment", "second", 1, STAY), mutex.acquire("idempotency", "third", 1, STAY)];
   expect(waits).not.toContain(null);
+  // Its request asks again while others wait.
+  expect(mutex.acquire("payment", "first", 1, STAY)).toBeNull();
   mutex.release("second");
   mutex.release("first");
   for (const wait of waits) await wait?.released;

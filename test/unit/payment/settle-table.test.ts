@@ -10,6 +10,7 @@ describe("the settle table", () => {
     ["success with a transaction", reply({ success: true, transaction: "0x1" }), "settled"],
     ["201", reply({ status: 201, success: true, transaction: "0x1" }), "settled"],
     ["success without a transaction", reply({ success: true }), "unknown"],
+    ["success without a transaction, with a reason", reply({ success: true, errorReason: "insufficient_funds" }), "unknown"],
     ["success with a 4xx", reply({ status: 402, success: true, transaction: "0x1" }), "unknown"],
     ["success with a 3xx", reply({ status: 302, success: true, transaction: "0x1" }), "unknown"],
     ["a transaction and no success", failed("insufficient_funds", { transaction: "0x1" }), "unknown"],

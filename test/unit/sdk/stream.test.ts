@@ -37,6 +37,10 @@ function whole(router: RouterServer, written: readonly [id: number, event: strin
 
 const delta = (seq: number, text: string): [number, string, object] => [seq + 2, "delta", { attempt: 1, seq, delta: text }];
 const RUNNING: [number, string, object] = [1, "status", { status: "running", attempt: 1 }];
+const ANOTHER_JOB = {
+  ...{ id: "11111111-2222-4333-8444-555555555555", status: "completed", result: { output: "hello" }, receipt: null },
+  ...{ created_at: "2026-01-01T00:00:00.000Z", completed_at: "2026-01-01T00:00:01.000Z" },
+};
 
 async function all(stream: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
   const told: JobEvent[] = [];
@@ -161,7 +165,7 @@ describe("stream", () => {
   it.each([
     ["a delta without text", events([[1, "delta", { attempt: 1, seq: 0 }]])],
     ["a status nobody knows", events([[1, "status", { status: "sleeping", attempt: 1 }]])],
-    ["another job", events([[1, "done", { id: "11111111-2222-4333-8444-555555555555" }]])],
+    ["another job", events([[1, "done", ANOTHER_JOB]])],
     ["no event stream", reply(200, {})],
   ])("%s is a ProtocolError", async (_what, fault) => {
     const router = await RouterServer.start(says("hello"));
