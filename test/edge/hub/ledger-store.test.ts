@@ -33,6 +33,10 @@ class Ledger {
     this.#sql.exec("UPDATE payments SET own_job_id = ?", jobId);
   }
 
+  damage(): void {
+    this.#sql.exec("UPDATE payments SET phase = '{'");
+  }
+
   row(): Record<string, unknown> | undefined {
     return this.#sql.exec("SELECT * FROM payments").toArray()[0];
   }
@@ -64,6 +68,16 @@ test(
     it.store.block = 9;
     it.save({ doubts: 1, phase: { kind: "settling", until: 1 } });
     expect(it.row()).toMatchObject({ block: null });
+  }),
+);
+
+test(
+  "[PY6] a payment whose row is damaged is still known, and matches no payment that can come: it buys nothing as a new one",
+  ledger((it) => {
+    expect(it.store.find("key")).toBeNull();
+    it.save({ phase: { kind: "spent", transaction: "0x01" } });
+    it.damage();
+    expect(it.store.find("key")).toMatchObject({ jobId: "job", digest: "", phase: { kind: "void" } });
   }),
 );
 

@@ -56,6 +56,11 @@ describe("commits", () => {
     expect(await hub.sql("SELECT id FROM jobs")).toHaveLength(1);
     const different = await Promise.all([hub.post("cheap", {}, { "idempotency-key": "l" }), hub.post("fast", {}, { "idempotency-key": "l" })]);
     expect(different.map(({ status }) => status).toSorted()).toEqual([201, 409]);
+    // In one turn, before the key of the first one is written.
+    const idempotency = { key: "m", fingerprint: "f" };
+    const inputs = [commitInput({ idempotency }), commitInput({ idempotency })];
+    const together = await hub.inside((instance) => Promise.all(inputs.map((input) => instance.commit(input))));
+    expect(together).toMatchObject(inputs.map(() => ({ ok: true, jobId: inputs[0]?.id })));
   });
 
   test("[API5] a key is kept for 24 h, whether the job has ended or not; and only a 201 is stored", async () => {

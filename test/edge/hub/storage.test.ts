@@ -105,7 +105,7 @@ describe("the watermark", () => {
     expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
   });
 
-  test("[LM3] [PY6] a payment that has become a credit still brings its own job, which needs no room", async () => {
+  test("[LM3] [PY6] a payment that was spent, or has become a credit, still brings its own job, which needs no room", async () => {
     const hub = new TestHub();
     listen();
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: true, transaction: "0x01", network: "eip155:10143", payer: "0xaa" }));
@@ -116,7 +116,12 @@ describe("the watermark", () => {
     const { job_id, attempt } = await worker.assigned();
     worker.send({ type: "job_failed", job_id, attempt, error: "worker_error", retryable: false });
     await until(async () => (await hub.job(input.id)).status === "failed", "failed");
+    const [done, spent] = [commitInput(), payment("0xbb")];
+    await hub.stub.reserve(done, spent);
+    await hub.stub.submit(done, spent.key, "0xbb", spent);
+    await worker.complete(await worker.assigned());
     await fill(hub, FULL);
+    expect(await hub.stub.reserve(commitInput(), spent)).toMatchObject({ state: "known", jobId: done.id });
     expect(await hub.stub.reserve(commitInput(), paid)).toEqual({ state: "refused", reason: "storage_full" });
     expect(await hub.stub.reserve({ ...input, again: true }, paid)).toMatchObject({ state: "known", jobId: input.id });
   });

@@ -120,6 +120,11 @@ describe("the user of a request that names none", () => {
     expect((await ask(BODY, named(), PAID)).headers.get("x-job-id")).toBe(id);
     expect((await ask({ ...BODY, seed: 1 }, named(), PAID)).status).toBe(409);
     expect(settled).toBe(1);
+    // The same text from another client is another key.
+    const other = ask(BODY, { ...named(), "x-test-ip": "198.51.100.17" }, { ...PAID, TRUSTED_IP_HEADER: "x-test-ip" });
+    const { job_id: theirs } = await worker.complete({ output: "another answer" });
+    expect(theirs).not.toBe(id);
+    expect((await other).headers.get("x-job-id")).toBe(theirs);
   });
 });
 

@@ -104,14 +104,19 @@ describe("order", () => {
 
   test("[API5, PY5] a payment-identifier inside a payment is an idempotency key: the job of that key is the answer, and no facilitator is asked", async () => {
     const id = `order_${crypto.randomUUID()}`;
+    const other = { ...TASK, payload: { task_type: "classify", input: "Other." } };
     const first = await (await post(FAST, TASK, { "idempotency-key": id })).json<{ job_id: string }>();
     const headers = { "payment-signature": payment({ identifier: id }) };
     const again = await gated(FAST, TASK, headers);
     expect(again.status).toBe(201);
     expect(await again.json()).toEqual(first);
-    expect(await refusal(await gated(FAST, { ...TASK, payload: { task_type: "classify", input: "Other." } }, headers), 409)).toBe("idempotency_key_reused");
+    expect(await refusal(await gated(FAST, other, headers), 409)).toBe("idempotency_key_reused");
     // The header has precedence.
     expect((await gated(FAST, TASK, { ...headers, "idempotency-key": `${id}-2` })).status).toBe(503);
+    // It comes before what is wrong with a payment.
+    const broken = { "x-payment": "x", "idempotency-key": id };
+    expect(await (await gated(FAST, TASK, broken)).json()).toEqual(first);
+    expect(await refusal(await gated(FAST, other, broken), 409)).toBe("idempotency_key_reused");
   });
 
   test("[PY5, JB8] PRIVATE without a worker is 422 before the facilitator is asked", async () => {

@@ -260,10 +260,11 @@ describe("openaiCompatible", () => {
     expect(JSON.parse(request?.body ?? "")).toEqual({ model: "m", messages: [{ role: "user", content: "Hi" }], max_tokens: 9, stream: false });
   });
 
-  it("supports LLM_INFER only, and has the name of its host", () => {
+  it("[JB10] supports LLM_INFER only, with its own model or any, and has the name of its host", () => {
     const spare = openaiCompatible({ baseUrl: "https://api.example.com/v1", model: "m" });
     expect(spare.name).toBe("api.example.com");
     expect([spare.supports(LLM), spare.supports(CLASSIFY)]).toEqual([true, false]);
+    expect(["auto", "M", "another"].map((model) => spare.supports({ ...LLM, model }))).toEqual([true, true, false]);
   });
 
   it.each([

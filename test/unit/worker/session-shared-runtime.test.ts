@@ -57,6 +57,7 @@ describe("an LLM job while the runtime works for another coordinator", () => {
     const bench = sharing();
     bench.assignLlm();
     bench.close(1006);
+    expect(deeds(bench.apply({ type: "runtime", taken: false }))).toEqual([]);
     bench.pass(5_000);
     const register = sent(bench.goOnline()).find(({ type }) => type === "register") ?? sent(bench.effects).findLast(({ type }) => type === "register");
     expect(register).toMatchObject({ resume: [] });
