@@ -195,6 +195,23 @@ describe("a paid commit that an overloaded hub does not take", () => {
   });
 });
 
+test("[PY5] a paid commit whose client has left while it was verified is not submitted: nothing is settled, and the same payment can come again", async () => {
+  const asked = facilitator();
+  const hub = new TestHub();
+  const worker = await hub.worker();
+  const client = new AbortController();
+  const stub = new Proxy(hub.stub, {
+    get: (target, method) => {
+      if (method === "reserve") client.abort();
+      return Reflect.get(target, method);
+    },
+  });
+  expect((await paidCommit({}, stub, client.signal)).status).toBe(503);
+  expect(asked).toEqual(["/verify"]);
+  await worker.quiet();
+  expect((await paidCommit({}, hub.stub)).status).toBe(201);
+});
+
 describe("the outcome of a settle call", () => {
   test.each([
     ["is told again to a hub that was overloaded, or could not write it down, so that nobody asks the facilitator a second time", 2, true, 3],
@@ -243,13 +260,14 @@ function facilitator(): string[] {
 }
 
 /** Commits a job with a payment, through a router whose hub this is. */
-async function paidCommit(fields: object, hub: object): Promise<Response> {
+async function paidCommit(fields: object, hub: object, signal: AbortSignal | null = null): Promise<Response> {
   const { app } = await import("../../../src/coordinator/app.ts");
   const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
   const request = new Request("http://hub.test/v1/jobs/commit/fast", {
     method: "POST",
     headers: { "payment-signature": encode({ x402Version: 2, accepted, payload: SIGNED }) },
     body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" }, ...fields }),
+    signal,
   });
   const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
   return await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => hub } as never }, createExecutionContext());
