@@ -47,6 +47,10 @@ test.each(vectors.refused_keys)("[WS4] a worker cannot have the key: $name", ({ 
   expect(isPublicKey(key)).toBe(false);
 });
 
+test("[WS4] a worker cannot have a key of mixed order: this is the first one of RFC 8032 plus a point of order 8", () => {
+  expect(isPublicKey("3b5b475c4b82dd1572799fc546f4c6c03e478c6654aa4c7f945b347ea32af60d")).toBe(false);
+});
+
 test("[WS4] a small-order key does not verify, although its signature can be made without a secret", () => {
   const identity = "0100000000000000000000000000000000000000000000000000000000000000";
   const signature = `${identity}${"00".repeat(32)}`;
