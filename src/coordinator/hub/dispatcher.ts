@@ -236,8 +236,9 @@ export class Dispatcher {
   /** What is remembered of a key, with what is not written yet. */
   recordOf(key: string): KeyRecord {
     const record = this.#batch?.records.get(key)?.record ?? this.#keys.find(key)?.record ?? NEW_KEY;
-    // If the clock was set back since, the park must not last longer than the longest one.
-    return { ...record, parkedUntil: Math.min(record.parkedUntil, this.#clock() + TIMING.parkMax) };
+    // The clock was set back since: no park of the present clock ends later than the longest one, so this one is over [WS4].
+    const now = this.#clock();
+    return record.parkedUntil > now + TIMING.parkMax ? { ...record, parkedUntil: now } : { ...record };
   }
 
   /** True if a change of this job is not durable yet. */
