@@ -10,6 +10,7 @@ import { type ComputeRouterError, JobTimeoutError, NotFoundError } from "./error
 import type { LocalJob } from "./local-jobs.ts";
 import type { ClientSettings } from "./options.ts";
 import { type Settlement, settlementIn } from "./payment.ts";
+import { moneyOf } from "./result.ts";
 import { askedPause, isOutage, type Limit, NO_RETRY, retrying, sleep, untilAborted, untilDone } from "./retry.ts";
 import type { JobsOptions } from "./run-options.ts";
 import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
@@ -28,6 +29,14 @@ export async function lookAt(connection: Connection, settings: ClientSettings, j
     const answer = await connection.exchange(request, limit);
     return { job: expectShape(answer, request, isJobWithId(jobId)), settlement: settlementIn(answer.headers) };
   });
+}
+
+/** Reads a job once for the user, and counts it if it has ended. */
+export async function readJob(...look: Parameters<typeof lookAt>): Promise<Job> {
+  const [, settings] = look;
+  const { job, settlement } = await lookAt(...look);
+  if (isTerminal(job.status)) settings.usage.add(job, moneyOf(job, settlement));
+  return job;
 }
 
 /** How long the answer to the last poll may take beyond its `wait`, in milliseconds. */

@@ -4,7 +4,7 @@ import type { ModelList } from "../protocol/models.ts";
 import type { Health, Quote } from "../protocol/rest.ts";
 import { MAX_WAIT_SECONDS } from "../protocol/times.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
-import { type Cancellation, cancelled, type JobHandle, type JobsPage, localJobs, lookAt, readPart, routerJobs } from "./accepted-jobs.ts";
+import { type Cancellation, cancelled, type JobHandle, type JobsPage, localJobs, readJob, readPart, routerJobs } from "./accepted-jobs.ts";
 import { checkHeaderText, checkInteger, wrong } from "./check.ts";
 import { Connection } from "./connection.ts";
 import { InvalidOptionError } from "./errors.ts";
@@ -294,7 +294,7 @@ export class ComputeRouter {
   async get(jobId: string, options?: GetOptions): Promise<Job> {
     const given = checkCall("get", options);
     const wait = checkInteger("wait", given?.wait, 0, MAX_WAIT_SECONDS);
-    return (await lookAt(this.#connection, this.#settings, jobId, limitOf(given), wait)).job;
+    return readJob(this.#connection, this.#settings, jobId, limitOf(given), wait);
   }
 
   /**

@@ -98,7 +98,7 @@ export type Usage = {
 /** What became of the money of a job: whether it has moved (null: not known), and whether it is a credit. */
 type Money = { charged: boolean | null; credit: Credit | null };
 
-/** Jobs that are remembered, so that a second wait for the same job, or a second run of it, does not count again. */
+/** Jobs that are remembered, so that a second look at the same job, or a second run of it, does not count again. */
 const REMEMBERED = 10_000;
 
 /** Sums the usage of one client. */
@@ -106,6 +106,8 @@ export class UsageSum {
   readonly #counted = new Set<string>();
   /** The prices of the jobs that the client paid for, until it is known whether the money has moved. */
   readonly #paid = new Map<string, string>();
+  /** How many of them were forgotten because there were too many: they stay unclear. */
+  #lost = 0;
   /** The jobs whose money is known. A job that is run again with its idempotency key is the same job, and its payment the same payment. */
   readonly #clear = new Set<string>();
   readonly #jobs = { completed: 0, failed: 0 };
@@ -116,7 +118,9 @@ export class UsageSum {
 
   /** Notes that the client paid for a job. */
   paid(jobId: string, price: string): void {
-    if (!this.#clear.has(jobId)) this.#paid.set(jobId, price);
+    if (this.#clear.has(jobId)) return;
+    this.#paid.set(jobId, price);
+    if (forgetOldest(this.#paid)) this.#lost++;
   }
 
   /** Counts the end of a job once, and its payment as soon as it is known. */
@@ -141,16 +145,20 @@ export class UsageSum {
       promptTokens: this.#promptTokens,
       completionTokens: this.#completionTokens,
       spent: inDollars(String(this.#spent)),
-      unclear: this.#paid.size,
+      unclear: this.#paid.size + this.#lost,
     };
   }
 }
 
-/** Adds a job, and forgets the oldest one if there are too many: a client may live for ever. */
 function remember(jobs: Set<string>, jobId: string): void {
   jobs.add(jobId);
-  const [oldest] = jobs;
-  if (jobs.size > REMEMBERED && oldest !== undefined) jobs.delete(oldest);
+  forgetOldest(jobs);
+}
+
+/** Forgets the oldest job if there are too many: a client may live for ever. True if it forgot one. */
+function forgetOldest(jobs: Set<string> | Map<string, string>): boolean {
+  const [oldest] = jobs.keys();
+  return jobs.size > REMEMBERED && oldest !== undefined && jobs.delete(oldest);
 }
 
 /** A number of tokens. It comes from a stranger, so anything else than a plausible count is 0. */

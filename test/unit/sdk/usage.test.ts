@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { UsageSum } from "../../../src/sdk/usage.ts";
 import { rejection } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
 
@@ -70,6 +71,33 @@ describe("usage", () => {
     expect(client.usage()).toEqual({ ...NOTHING, failed: 3, spent: "$0.010" });
     await rejection(client.run(PROMPT));
     expect(client.usage()).toEqual({ ...NOTHING, failed: 4, spent: "$0.010", unclear: 1 });
+  });
+
+  it("[PY7] counts a job whose end `get` sees, with its payment, and not again at a later look", async () => {
+    const router = await RouterServer.start({ gated: true, statuses: ["pending"] });
+    const client = router.client(PAYMENT);
+    const { jobId } = await client.submit(PROMPT);
+    expect(await client.get(jobId)).toMatchObject({ status: "pending" });
+    expect(client.usage()).toEqual({ ...NOTHING, unclear: 1 });
+    router.fail("GET /v1/jobs", ...Array.from({ length: 3 }, () => settled({ success: true })));
+    const once = { ...NOTHING, completed: 1, promptTokens: 1, completionTokens: 2, spent: "$0.010" };
+    for (const look of [() => client.get(jobId), () => client.waitFor(jobId), () => client.get(jobId)]) {
+      await look();
+      expect(client.usage()).toEqual(once);
+    }
+  });
+
+  it("a client that never looks at its paid jobs remembers only the newest; the others stay unclear", () => {
+    const sum = new UsageSum();
+    const ids = Array.from({ length: 10_001 }, (_, index) => `job ${index}`);
+    for (const id of ids) sum.paid(id, "$0.010");
+    expect(sum.now).toEqual({ ...NOTHING, unclear: 10_001 });
+    const ended = { status: "completed", result: null, receipt: null, created_at: "", completed_at: "" } as const;
+    const end = (index: number): void => sum.add({ ...ended, id: ids[index] ?? "" }, { charged: true, credit: null });
+    end(0);
+    expect(sum.now).toMatchObject({ completed: 1, spent: "$0.000", unclear: 10_001 });
+    end(1);
+    expect(sum.now).toMatchObject({ completed: 2, spent: "$0.010", unclear: 10_000 });
   });
 
   it("[PY7] the payment of a job becomes clear with its end, whoever saw the commit: submit and waitFor, stream, cancel", async () => {
