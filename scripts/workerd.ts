@@ -1,4 +1,4 @@
-// One coordinator in workerd, without `wrangler dev`: starts Miniflare, puts the front before it, fires its cron, drains and stops.
+// One coordinator in workerd, without `wrangler dev`: starts Miniflare, puts the front before it, fires its cron, watches the clock, drains and stops.
 // coordinator-process.ts runs this file as a child process, with its options in an environment variable.
 import { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -13,6 +13,7 @@ import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from 
 import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
+import { WallClock } from "./wall-clock.ts";
 import { configuration, type Listen, V8_HEAP, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
@@ -59,7 +60,11 @@ async function main(): Promise<void> {
   holdFolder(asked.stateDir);
   await endOrphan(asked.stateDir);
   const config = await current(options, listen);
-  const runtime = new Runtime((pid) => noteRuntime(asked.stateDir, pid));
+  const clock = new WallClock();
+  const runtime = new Runtime((pid) => {
+    noteRuntime(asked.stateDir, pid);
+    clock.begin();
+  });
   const miniflare = new Miniflare(config);
   let stopping = false;
   let front: Server | null = null;
@@ -89,6 +94,12 @@ async function main(): Promise<void> {
   };
   setInterval(() => void cron().catch((error: unknown) => console.error(`the cron did not run: ${String(error)}`)), options.cronMs);
   if (options.watches) watchSources(options, listen, miniflare);
+  const renew = (ms: number): void => {
+    if (stopping || !runtime.end(options.serves)) return;
+    console.error(`the system clock went back by ${Math.round(ms / 1_000)} s: workerd is ended and started again, because its timers would wait for so long`);
+  };
+  // Miniflare takes the end of one that is just starting for a failed start. One that cannot start is reported above.
+  clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
 }
 
 /** The configuration from the sources as they are now. */
@@ -110,6 +121,7 @@ class Runtime {
   /** Called when workerd has ended, before Miniflare knows. */
   onExit: () => void = () => {};
   #last: ChildProcess | undefined;
+  #ending: ChildProcess | undefined;
 
   /** `onStart` gets the process id of each. */
   constructor(onStart: (pid: number) => void) {
@@ -131,6 +143,15 @@ class Runtime {
       then();
     };
     if (this.#last?.kill("SIGTERM") !== true) this.onExit();
+  }
+
+  /** Ends the workerd of now, as a stop does, and Miniflare starts another one. False if it is being ended or has ended. */
+  end(drains: boolean): boolean {
+    const last = this.#last;
+    if (last === undefined || last === this.#ending) return false;
+    this.#ending = last;
+    setTimeout(() => last.kill("SIGKILL"), drains ? DRAIN_MS : 0);
+    return last.kill("SIGTERM");
   }
 }
 

@@ -127,7 +127,10 @@ export class HubClock {
   readonly #setBack: () => void;
   #latest = 0;
 
-  /** `setBack` is called in a turn of its own after a large step back: remembered times may have been set by the clock before. */
+  /**
+   * `setBack` is called at a large step back, in the middle of something: remembered times may have been set by the clock before. What it does with them needs a
+   * turn of its own, but no timer: a runtime may fire none until the clock has caught up.
+   */
   constructor(setBack: () => void) {
     this.#setBack = setBack;
   }
@@ -136,7 +139,7 @@ export class HubClock {
     const now = Date.now();
     if (this.#latest - now > TUNING.clockSlack) {
       this.#latest = now;
-      setTimeout(this.#setBack);
+      this.#setBack();
     }
     this.#latest = Math.max(this.#latest, now);
     return this.#latest;

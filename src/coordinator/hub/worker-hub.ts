@@ -65,7 +65,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #models: OfferedModels;
   readonly #pause: ReadPause;
   readonly #tiers: Tiers;
-  readonly #clock = new HubClock(() => this.#startAgain());
+  readonly #clock = new HubClock(() => void this.ctx.blockConcurrencyWhile(async () => this.#startAgain()));
   readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
   #booted = false;
   #alarmAt: number | null = null;

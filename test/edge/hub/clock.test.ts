@@ -133,15 +133,24 @@ test("[JB9] a D1 that was down is tried again soon after the clock was set back"
   expect((await hub.job(id)).id).toBe(id);
 });
 
-test("[API6] a request that waits is answered when the clock is set back, and not an hour later", async () => {
+test("[API6] a request that waits is answered when the clock is set back, and not an hour later: no timer may fire before that", async () => {
   const hub = new TestHub();
   hub.skip(0);
   const id = await hub.commit();
   const waiting = hub.request(`/v1/jobs/${id}?wait=25`);
   await hub.stub.workersOnline();
-  hub.skip(-HOUR);
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout"], now: Date.now() - HOUR });
   await hub.stub.wake();
   expect((await waiting).body).toMatchObject({ id, status: "pending" });
+});
+
+test("[WS4] a worker that registers while the clock is set back is registered", async () => {
+  const hub = new TestHub();
+  hub.skip(0);
+  const conn = await hub.connect();
+  hub.skip(-HOUR);
+  conn.send(conn.registration());
+  expect(await conn.next("register_ack")).toMatchObject({ status: "ok" });
 });
 
 describe("the clock goes forward", () => {
