@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { UsageSum } from "../../../src/sdk/usage.ts";
+import { UsageSum } from "../../../src/sdk/local-jobs.ts";
 import { rejection } from "./support/faults.ts";
 import { type Fault, RouterServer } from "./support/router-server.ts";
 
