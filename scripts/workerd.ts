@@ -71,7 +71,8 @@ async function main(): Promise<void> {
   // Miniflare starts workerd again. If it cannot, nothing listens any more.
   runtime.onExit = () =>
     setImmediate(() => {
-      if (!stopping) miniflare.ready.catch(giveUp);
+      // A stop in the middle of it is no failed start.
+      if (!stopping) miniflare.ready.catch((error: unknown) => void (stopping || giveUp(error)));
     });
   const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.

@@ -162,10 +162,16 @@ test("[API9] when another worker finishes with another text, the stream says so 
     () => "running",
   );
   first.fail(assign, true);
-  await next(second);
+  const again = await next(second);
+  second.ack(again);
+  second.progress(again, 0, "Hello ");
   await second.complete(String(assign.job_id), RESULT);
-  const chunks = dataOf((await asked).text);
-  expect(chunks.slice(-2)).toMatchObject([{ error: { code: "stream_reset", type: "server_error" } }, "[DONE]"]);
+  // No text of the second one behind that of the first.
+  expect(dataOf((await asked).text)).toMatchObject([
+    { choices: [{ delta: { role: "assistant", content: "Good morn" } }] },
+    { error: { code: "stream_reset", type: "server_error" } },
+    "[DONE]",
+  ]);
 });
 
 describe("[API9] errors have OpenAI's form", () => {

@@ -577,6 +577,22 @@ describe("messages of one socket", () => {
     expect((await holder.complete(live)).status).toBe("accepted");
   });
 
+  test("[LM2, WS10] a result that comes again is not one of those: after it their count starts again", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    await hub.commit();
+    const result = worker.completion(await worker.assigned());
+    for (const status of ["accepted", "duplicate"]) {
+      worker.send(result);
+      expect((await worker.next("job_complete_ack")).status).toBe(status);
+      for (let n = 0; n < LIMITS.foreignResultsInARow - 1; n++) {
+        expect((await worker.complete({ job_id: crypto.randomUUID(), attempt: 1 })).error).toBe("unknown_job");
+        hub.skip(100);
+      }
+    }
+    await worker.quiet();
+  });
+
   test("[LM2, WS12] a large result of a job that its key never held is refused unread; one of a job that it held is read", async () => {
     const hub = new TestHub();
     const [worker, other] = [await hub.worker(), await hub.worker({ capabilities: [] })];
