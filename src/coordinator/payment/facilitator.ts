@@ -1,18 +1,16 @@
-// Asks the facilitator: verify, settle, and who pays the fee on Solana; strict about redirects, sizes and answers. It also lists our endpoints for discovery
-// services. On a job's way: pay → verify, and settle.
+// Asks the facilitator: verify, settle, and who pays the fee on Solana; strict about redirects, sizes and answers. On a job's way: pay → verify, and settle.
 import type { FacilitatorClient as X402FacilitatorClient } from "@x402/core/server";
 import type { PaymentPayload, PaymentRequirements, SettleResponse, SupportedResponse, VerifyResponse } from "@x402/core/types";
 import * as z from "zod";
 import { isJsonObject, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { boundedText } from "../chain/json-rpc.ts";
 import type { Settings } from "../config.ts";
 import { isWithin, withSignal } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
-import { EXTENSIONS_JSON } from "./extensions.ts";
+import { bazaarOf } from "./discovery.ts";
 import { meaningOf, type SettleMeaning, type SettleReply } from "./settle-table.ts";
 
 /** How long the facilitator may take, ms [PY8]. */
@@ -33,6 +31,11 @@ export type SettleOutcome =
 
 /** The settings that name the facilitator. */
 type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
+
+/** Asks the facilitator what it supports. @throws {NoAnswer} */
+async function askSupported(where: Where): Promise<SupportedResponse> {
+  return await client(where, "supported").getSupported();
+}
 
 /** Asks the facilitator whether a payment is good. Never throws; nothing of the payment is logged. */
 export async function verifyPayment(where: Where, payloadJson: string, requirementsJson: string): Promise<VerifyOutcome> {
@@ -78,26 +81,6 @@ function parse(payloadJson: string, requirementsJson: string): [PaymentPayload, 
   return [url === undefined ? payload : { ...payload, extensions: { bazaar: bazaarOf(url) } }, JSON.parse(requirementsJson)];
 }
 
-/** The extensions of x402 v2 that a 402 offers; `bazaar` by what an endpoint takes. */
-const EXTENSIONS: { readonly bazaar: Readonly<Record<"commit" | "chat" | "completions", unknown>>; readonly "payment-identifier": unknown } =
-  JSON.parse(EXTENSIONS_JSON);
-
-/** The API of OpenAI that is at this path; null for every other path. */
-export function openAiAt(pathname: string): "chat" | "completions" | null {
-  if (pathname === OPENAI_ENDPOINTS.chat) return "chat";
-  return pathname === OPENAI_ENDPOINTS.completions ? "completions" : null;
-}
-
-/** The extensions that the 402 of an endpoint offers; `resource` is its URL [PY4]. */
-export function extensionsOf(resource: string): { bazaar: unknown; "payment-identifier": unknown } {
-  return { bazaar: bazaarOf(resource), "payment-identifier": EXTENSIONS["payment-identifier"] };
-}
-
-/** What discovery services read about an endpoint. Each payment sends it to the facilitator too, because the facilitator lists the endpoint. */
-export function bazaarOf(resource: string): unknown {
-  return EXTENSIONS.bazaar[openAiAt(new URL(resource).pathname) ?? "commit"];
-}
-
 function reasonOf(error: unknown): string {
   return error instanceof NoAnswer ? error.reason : "failed";
 }
@@ -140,7 +123,7 @@ async function entryOf(settings: FeePayerSettings, maxAge: number, clock: () => 
   if (isFresh || isWithin(now, entry.failedAt, TUNING.feePayersPause) || (entry.known !== null && now < entry.askingUntil)) return entry;
   entry.askingUntil = now + TUNING.feePayersAsking;
   try {
-    entry.known = feePayersOf(await client(settings, "supported").getSupported(), network);
+    entry.known = feePayersOf(await askSupported(settings), network);
     entry.answeredAt = clock();
   } catch (error) {
     entry.failedAt = clock();

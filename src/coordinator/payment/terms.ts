@@ -6,7 +6,8 @@ import type { PaymentRequired, PaymentRequirement } from "../../protocol/rest.ts
 import { isLoopback } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { mintOf, type PaymentSettings, type Settings } from "../config.ts";
-import { extensionsOf, feePayers, openAiAt } from "./facilitator.ts";
+import { extensionsOf, openAiAt } from "./discovery.ts";
+import { feePayers } from "./facilitator.ts";
 
 /** Decimals of USDC, on both instances. */
 const DECIMALS = 6;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { paymentMiddleware, x402ResourceServer } from "x402-hono";
 import { freePort } from "../../../scripts/coordinator-process.ts";
-import { extensionsOf } from "../../../src/coordinator/payment/facilitator.ts";
+import { extensionsOf } from "../../../src/coordinator/payment/discovery.ts";
 import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
