@@ -13,9 +13,7 @@ export const paymentKey = () => null;
 export const paidCommit = () => { throw new Error('no payments'); };
 export const keyInPayment = () => null;`,
   "payment/facilitator.ts": `export const settlePayment = () => { throw new Error('no payments'); };
-export const feePayers = async () => null;
-export const openAiAt = () => null;
-export const extensionsOf = () => ({});`,
+export const feePayers = async () => null;`,
   "payment/chain-evm.ts": "export class EvmChain {}",
   "payment/chain-svm.ts": "export class SvmChain {}",
 };

@@ -581,7 +581,7 @@ describe("messages of one socket", () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     await hub.commit();
-    const result = worker.completion(await worker.assigned());
+    const result = worker.completion(await worker.assigned(), { summary: "short", word_count: 1 });
     for (const status of ["accepted", "duplicate"]) {
       worker.send(result);
       expect((await worker.next("job_complete_ack")).status).toBe(status);
