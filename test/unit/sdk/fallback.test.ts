@@ -23,7 +23,7 @@ async function outcome(
   router.fail("POST /v1/jobs/commit", ...(faults.commit ?? []));
   router.fail("GET /v1/jobs", ...(faults.poll ?? []));
   const spare = provider();
-  const client = router.client({ fallback: [spare], maxRetries: 1, requestTimeout: 200, ...options });
+  const client = router.client({ fallback: [spare], maxRetries: 1, requestTimeout: 500, ...options });
   const answer = await client.run(CLASSIFY, { idempotencyKey: "mine", timeout: 1_500, ...run }).catch((error: unknown) => error);
   return { answer, ran: spare.ran.length, router };
 }

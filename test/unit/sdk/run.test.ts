@@ -204,9 +204,8 @@ describe("timeout", () => {
     const router = await RouterServer.start(never);
     const client = router.client();
     const start = performance.now();
-    const error = await rejection(client.run(CLASSIFY, { timeout: 120 }));
-    expect(performance.now() - start).toBeGreaterThan(115);
-    expect(performance.now() - start).toBeLessThan(1_000);
+    const error = await rejection(client.run(CLASSIFY, { timeout: 600 }));
+    expect(performance.now() - start).toBeGreaterThan(595);
     expect(error).toBeInstanceOf(JobTimeoutError);
     expect(error).toMatchObject({ code: "job_timeout", jobId: [...router.jobs.keys()][0], lastStatus: "running" });
 
