@@ -118,6 +118,4 @@ export const TUNING = {
   streamProbe: 1 * SECOND,
   /** The most characters that a stream gives to the platform at once. A large event goes in parts, so that a slow reader keeps no copy of it. */
   streamChunkChars: 64 * KiB,
-  /** Credits in the memory of a hub from which it says so when it starts. Each takes 1.6 KB, and to read a thousand takes 0.1 s. */
-  manyCredits: 10_000,
 } as const;

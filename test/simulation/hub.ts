@@ -99,9 +99,7 @@ export class Hub {
     this.#awake();
     const ended = this.storedEnded.get(job.id);
     if (ended !== undefined && isNoTrusted(ended.outcome)) return answer({ state: "refused", reason: "no_trusted_worker" });
-    const text = this.storedPayments.get(payment.key);
-    const stored = text === undefined ? null : (JSON.parse(text) as Payment);
-    const said = this.#step({ type: "reserve", payment, job, stored });
+    const said = this.#step({ type: "reserve", payment, job, stored: this.#paymentRow(payment.key) });
     this.#answers.push((isDurable) => answer(isDurable ? said : "lost"));
   }
 
@@ -165,6 +163,15 @@ export class Hub {
     if (fresh?.type === "save_payment") return { ...fresh.payment };
     const text = this.storedPayments.get(key);
     return text === undefined ? null : (JSON.parse(text) as Payment);
+  }
+
+  /** The newest rows of the credits of a payment's owner. */
+  #storedCredits(owned: Pick<Payment, "payer" | "key">): Payment[] {
+    const { ownerOf } = this.#world.core;
+    const texts = [...this.storedPayments.values()].filter((text) => text.includes('"credit":{'));
+    const rows = new Map(texts.map((text) => JSON.parse(text) as Payment).map((row) => [row.key, row]));
+    for (const row of this.#batch.rows) if (row.type === "save_payment") rows.set(row.payment.key, { ...row.payment });
+    return [...rows.values()].filter((row) => ownerOf(row) === ownerOf(owned));
   }
 
   /** The answers of calls under way are lost with the memory that waits for them. */
@@ -335,7 +342,11 @@ export class Hub {
     world.payloads.before(state, event);
     world.money.before(state, event);
     world.market.before(state, event, now);
-    const reduced = world.core.reduce(state, event, { now, lastSeen: (connId) => this.lastSeen(connId) });
+    const reduced = world.core.reduce(state, event, {
+      now,
+      lastSeen: (connId) => this.lastSeen(connId),
+      storedCredits: (owned) => this.#storedCredits(owned),
+    });
     const { answer, rows, sends, settles } = reduced;
     if (world.trace !== null) for (const change of [...(answer === null ? [] : [answer]), ...rows, ...sends, ...settles]) world.trace(`    -> ${show(change)}`);
     this.#batch.rows.push(...rows);
@@ -591,8 +602,9 @@ export class Hub {
     const saved: SavedJob[] = [];
     for (const { facts, rev, snapshot } of this.storedRows.values()) saved.push({ facts, rev, snapshot: core.Snapshot.parse(JSON.parse(snapshot)) });
     const rows = [...this.storedPayments.values()].map((text) => JSON.parse(text) as Payment);
-    const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
-    const payments = rows.filter((row) => isOpen(row) || row.credit !== undefined);
+    const isDone = ({ phase }: Payment) =>
+      phase.kind === "credit" || phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
+    const payments = rows.filter((row) => !isDone(row) || (row.credit !== undefined && row.credit.lent !== "0"));
     const today = agenda.now - TIMING.parkHalving;
     const assumed = rows.filter(({ phase, streamedAt = 0 }) => ("assumedAt" in phase && (phase.assumedAt ?? 0) > today) || streamedAt > today);
     core.restorePayments(state, [...new Set([...payments, ...assumed])], agenda.now);

@@ -310,14 +310,14 @@ function checkSettling(state: DispatchState, { id, phase, payment }: LiveJob): v
 
 /** Recomputes the ledger's indexes from its rows. */
 function checkLedger(state: DispatchState): void {
-  const { payments, settlingByHub, settlingByRequest, settleQueue, askQueue, unsettledByPayer, creditsByPayer, timers } = state.ledger;
+  const { payments, settlingByHub, settlingByRequest, settleQueue, askQueue, unsettledByPayer, timers } = state.ledger;
   const unsettled = new Map<string, Set<string>>();
-  const credits = new Map<string, Set<string>>();
   let timed = 0;
   let settling = 0;
   for (const [key, { phase, payer, jobId, expiresAt, credit }] of payments) {
     const isResting = phase.kind === "unresolved" && phase.retryDue === null;
-    if (credit === undefined && (phase.kind === "spent" || phase.kind === "void" || isResting)) broken("ledger", `${key} is ${phase.kind} and still there`);
+    const isDone = phase.kind === "credit" || phase.kind === "spent" || phase.kind === "void" || isResting;
+    if (isDone && (credit === undefined || credit.lent === "0")) broken("ledger", `${key} is ${phase.kind} and still there`);
     const due = "until" in phase ? phase.until : "retryDue" in phase && !settleQueue.has(key) && !askQueue.has(key) ? phase.retryDue : null;
     if (timers.has(key) !== (due != null)) broken("ledger", `timers is wrong about ${key}, which is ${phase.kind}`);
     if (due != null) timed++;
@@ -341,7 +341,6 @@ function checkLedger(state: DispatchState): void {
       if (settleQueue.has(key) !== isClaimed)
         broken("ledger", `${key} is held for ${jobId}, which is ${job.phase.kind}; waits to be settled: ${settleQueue.has(key)}`);
     }
-    if (credit !== undefined) credits.set(payer ?? key, (credits.get(payer ?? key) ?? new Set()).add(key));
     if (payer === null) continue;
     const isLate = phase.kind === "settling" && phase.until - TIMING.settleReport >= expiresAt;
     if (["held", "settling", "unknown"].includes(phase.kind) && !isLate) unsettled.set(payer, (unsettled.get(payer) ?? new Set()).add(key));
@@ -352,7 +351,6 @@ function checkLedger(state: DispatchState): void {
     broken("ledger", `${settleQueue.size + askQueue.size} wait to be settled, ${settlingByHub.size} are`);
   for (const key of [...settleQueue, ...askQueue]) if (!payments.has(key)) broken("ledger", `${key} waits to be settled and is not there`);
   checkSame(unsettledByPayer, unsettled, "unsettledByPayer");
-  checkSame(creditsByPayer, credits, "creditsByPayer");
 }
 
 function checkSame(index: ReadonlyMap<string, ReadonlySet<string>>, should: ReadonlyMap<string, ReadonlySet<string>>, name: string): void {

@@ -4,7 +4,7 @@ import type { FailureCause, JobType } from "../../protocol/job.ts";
 import type { Result } from "../../protocol/result.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { StoredModel } from "./known-models.ts";
-import type { Finding, Payment, PaymentFacts, Reservation, Settlement } from "./ledger.ts";
+import type { Finding, Payment, PaymentFacts, Reservation, Settlement, StoredCredits } from "./ledger.ts";
 import type { JobFacts, KeyRecord, LiveJob } from "./state.ts";
 
 /** The shell's verdict on a completion: its receipt, size and shape [RC3, LM1, JB5]. */
@@ -163,8 +163,8 @@ export type Answer = Submission | Reservation | CompletionAnswer | OrderOutcome 
 /** The result of `reduce`. */
 export type Reduced<A extends Answer = Answer> = Changes & { answer: A };
 
-/** The input of every event: the time, and when a socket last sent something (both ms since the epoch). */
-export type ReduceInput = { now: number; lastSeen: (connId: string) => number };
+/** The input of every event: the time, when a socket last sent something (both ms since the epoch), and the stored credits of a payer. */
+export type ReduceInput = { now: number; lastSeen: (connId: string) => number; storedCredits: StoredCredits };
 
 /** The input of one event and the changes that it has made so far. */
 export type ReduceContext = ReduceInput &

@@ -34,6 +34,7 @@ export {
   IllegalMove,
   isInDoubt,
   MOVES,
+  ownerOf,
   type Payment,
   type PaymentFacts,
   type PaymentStep,

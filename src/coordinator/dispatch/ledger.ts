@@ -189,7 +189,6 @@ export type Ledger = {
   readonly askQueue: Set<string>;
   /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
-  readonly creditsByPayer: Map<string, Set<string>>;
   /** The credits of the last day of jobs that had streamed text, by key. */
   readonly streamed: Map<string, { payer: string; at: number }>;
   /** When a reservation ends, or the facilitator is asked again. */
@@ -206,10 +205,13 @@ export type Settlement =
   | { kind: "not_asked" }
   | { kind: "unknown"; lost: boolean };
 
-/** True if nothing happens to a payment by itself any more, and nothing of it is in a balance. */
+/**
+ * True if nothing happens to a payment by itself any more, and nothing of it is lent. A credit that waits for its payer is done too: its payer may never come
+ * back, so it is not kept in memory.
+ */
 function isDone({ phase, credit }: Payment): boolean {
-  if (credit !== undefined) return false;
-  return phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
+  if (credit !== undefined && credit.lent !== "0") return false;
+  return phase.kind === "credit" || phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
 /**
@@ -222,9 +224,12 @@ function isUnsettled({ phase, expiresAt }: Payment): boolean {
 }
 
 /** Whose balance a payment belongs to. A payment without a known payer has one of its own. */
-function ownerOf({ payer, key }: Pick<Payment, "payer" | "key">): string {
+export function ownerOf({ payer, key }: Pick<Payment, "payer" | "key">): string {
   return payer ?? key;
 }
+
+/** Reads the stored payments of a payment's owner that have a credit, with what is not written yet. Each call gives new objects. */
+export type StoredCredits = (payment: Pick<Payment, "payer" | "key">) => readonly Payment[];
 
 /** Updates the ledger's indexes for this payment; call it after every change of the payment. */
 export function indexPayment(ledger: Ledger, payment: Payment): void {
@@ -234,7 +239,6 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
   if (payer !== null) {
     put(ledger.unsettledByPayer, payer, key, isUnsettled(payment));
   }
-  put(ledger.creditsByPayer, ownerOf(payment), key, payment.credit !== undefined);
   if (payment.streamedAt !== undefined) ledger.streamed.set(key, { payer: ownerOf(payment), at: payment.streamedAt });
   const due = "until" in phase ? phase.until : "retryDue" in phase ? phase.retryDue : null;
   if (typeof due === "number") ledger.timers.add(key, due, 0);
@@ -254,21 +258,25 @@ export function dropPayment(ledger: Ledger, payment: Payment): void {
 }
 
 /** The credits of a payment's payer in the same asset, the oldest first [PY9]. */
-export function creditsOf(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset">): (Payment & { credit: Credit })[] {
-  const credits = [...(ledger.creditsByPayer.get(ownerOf(payment)) ?? [])]
-    .map((key) => ledger.payments.get(key))
-    .filter((one): one is Payment & { credit: Credit } => one?.credit !== undefined && one.asset === payment.asset);
+export function creditsOf(
+  { payments }: Ledger,
+  payment: Pick<Payment, "payer" | "key" | "asset">,
+  storedCredits: StoredCredits,
+): (Payment & { credit: Credit })[] {
+  const credits = storedCredits(payment)
+    .map((one) => payments.get(one.key) ?? one)
+    .filter((one): one is Payment & { credit: Credit } => one.credit !== undefined && one.asset === payment.asset);
   return credits.toSorted((a, b) => a.credit.since - b.credit.since || (a.key < b.key ? -1 : 1));
 }
 
 /** What a payment's payer can spend in the same asset, in atomic units: the sum of what is left of the credits [PY9]. */
-export function balanceOf(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset">): bigint {
-  return creditsOf(ledger, payment).reduce((sum, { credit }) => sum + BigInt(credit.left), 0n);
+export function balanceOf(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset">, storedCredits: StoredCredits): bigint {
+  return creditsOf(ledger, payment, storedCredits).reduce((sum, { credit }) => sum + BigInt(credit.left), 0n);
 }
 
 /** True if the payer's balance covers the amount of this payment [PY9]. */
-export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset" | "amount">): boolean {
-  return balanceOf(ledger, payment) >= BigInt(payment.amount);
+export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key" | "asset" | "amount">, storedCredits: StoredCredits): boolean {
+  return balanceOf(ledger, payment, storedCredits) >= BigInt(payment.amount);
 }
 
 /**

@@ -135,29 +135,34 @@ export function openCredit(state: DispatchState, payment: Payment, transaction: 
 /** Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9]. */
 export function cover(state: DispatchState, payment: Payment, jobId: string, ctx: ReduceContext): void {
   let owed = BigInt(payment.amount);
-  const parts: CreditPart[] = [];
+  const parts: { lender: Payment; amount: bigint }[] = [];
   let transaction: string | null = null;
-  for (const { key, credit } of creditsOf(state.ledger, payment)) {
+  for (const one of creditsOf(state.ledger, payment, ctx.storedCredits)) {
+    const { key, credit } = one;
     const left = BigInt(credit.left);
     const amount = left < owed ? left : owed;
     if (amount === 0n) continue;
     owed -= amount;
-    parts.push({ key, amount: String(amount) });
+    parts.push({ lender: key === payment.key ? payment : one, amount });
     transaction ??= credit.transaction;
   }
   if (owed > 0n) throw new Error("a balance does not cover a payment");
   const { phase } = payment;
   const own = phase.kind === "credit" || phase.kind === "spent" ? phase.transaction : null;
-  for (const { key, amount } of parts) lend(state, key, BigInt(amount), 0n, ctx, payment);
+  for (const { lender, amount } of parts) lend(state, lender, amount, 0n, ctx, payment);
   payment.jobId = jobId;
-  movePayment(state, payment, { kind: "covered", transaction: transaction ?? "", parts, own }, ctx);
+  const taken = parts.map(({ lender, amount }): CreditPart => ({ key: lender.key, amount: String(amount) }));
+  movePayment(state, payment, { kind: "covered", transaction: transaction ?? "", parts: taken, own }, ctx);
 }
 
 type Covered = Extract<PaymentPhase, { kind: "covered" }>;
 
 /** Ends the cover of a job: its amount is spent, or goes back to where it came from [PY9]. */
 function endCover(state: DispatchState, payment: Payment, { parts, transaction, own }: Covered, spent: boolean, ctx: ReduceContext): void {
-  for (const { key, amount } of parts) lend(state, key, -BigInt(amount), spent ? BigInt(amount) : 0n, ctx, payment);
+  for (const { key, amount } of parts) {
+    const lender = state.ledger.payments.get(key);
+    if (lender !== undefined) lend(state, lender, -BigInt(amount), spent ? BigInt(amount) : 0n, ctx, payment);
+  }
   movePayment(state, payment, endOfCover(payment, transaction, own, spent), ctx);
 }
 
@@ -168,9 +173,8 @@ function endOfCover({ credit }: Payment, transaction: string, own: string | null
 }
 
 /** Lends an amount of a credit to a job, or takes it back (less than 0); `spent` of it is gone. The row of `payment` is saved by the caller. */
-function lend(state: DispatchState, key: string, amount: bigint, spent: bigint, ctx: ReduceContext, payment: Payment): void {
-  const lender = state.ledger.payments.get(key);
-  if (lender?.credit === undefined) return;
+function lend(state: DispatchState, lender: Payment, amount: bigint, spent: bigint, ctx: ReduceContext, payment: Payment): void {
+  if (lender.credit === undefined) return;
   const lent = BigInt(lender.credit.lent) + amount;
   const left = BigInt(lender.credit.left) - amount - spent;
   if (left + lent === 0n) delete lender.credit;

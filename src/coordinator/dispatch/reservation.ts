@@ -24,7 +24,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     if (isUsed && known.doubts === 0) return { state: "refused", reason: "payment_already_used" };
     // A payment of this very job: the answer to its submit was lost.
     if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };
-    if (!isCovered(state.ledger, known)) return { state: "refused", reason: "payment_already_used" };
+    if (!isCovered(state.ledger, known, ctx.storedCredits)) return { state: "refused", reason: "payment_already_used" };
   }
   if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) return { state: "refused", reason: "no_such_model" };
   if (job.privacyClass === "PRIVATE" && !hasTrustedWorker(state, job)) {
@@ -56,7 +56,7 @@ export function purchase(state: DispatchState, { key, payer, stored }: Paying, j
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
   if (mayComeAgain(payment) && payment.jobId !== job.id) {
     // Other requests may have spent it since it was reserved.
-    if (!isCovered(state.ledger, payment)) return { ok: false, reason: "payment_already_used" };
+    if (!isCovered(state.ledger, payment, ctx.storedCredits)) return { ok: false, reason: "payment_already_used" };
     cover(state, payment, job.id, ctx);
     return bought(payment);
   }
@@ -64,7 +64,7 @@ export function purchase(state: DispatchState, { key, payer, stored }: Paying, j
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
   if (payment.phase.kind !== "reserved") return { ok: true, value: { kind: "known", jobId: job.id } };
   if (payer !== null) payment.payer = payer;
-  if (isCovered(state.ledger, payment)) {
+  if (isCovered(state.ledger, payment, ctx.storedCredits)) {
     cover(state, payment, job.id, ctx);
     return bought(payment);
   }
@@ -93,7 +93,7 @@ export function release(state: DispatchState, key: string, jobId: string, ctx: R
  */
 function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, job: JobFacts, ctx: ReduceContext): boolean {
   const unsettled = state.ledger.unsettledByPayer.get(payer)?.size ?? 0;
-  if (unsettled < LIMITS.heldPayments || isCovered(state.ledger, facts)) return false;
+  if (unsettled < LIMITS.heldPayments || isCovered(state.ledger, facts, ctx.storedCredits)) return false;
   if (unsettled >= LIMITS.unsettledPayments) return true;
   return heldOf(state.ledger, payer) >= LIMITS.heldPayments && !hasIdleWorker(state, job, ctx);
 }

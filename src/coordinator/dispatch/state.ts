@@ -274,7 +274,6 @@ export function createState(settings: DispatchSettings): DispatchState {
       settleQueue: new Set(),
       askQueue: new Set(),
       unsettledByPayer: new Map(),
-      creditsByPayer: new Map(),
       streamed: new Map(),
       timers: new OrderedPool(),
       assumed: new Map(),

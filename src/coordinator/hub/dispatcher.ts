@@ -3,6 +3,7 @@ import { TIMING } from "../../protocol/times.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
   type Answer,
+  balanceOf,
   type CompletionAnswer,
   createState,
   type DispatchEvent,
@@ -14,6 +15,7 @@ import {
   NEW_KEY,
   nextDue,
   type OrderOutcome,
+  ownerOf,
   type Payment,
   quarantined,
   reduce,
@@ -25,7 +27,6 @@ import {
 } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
-import { TUNING } from "../tuning.ts";
 import { registerEvent } from "./attachment.ts";
 import { Batch, idempotencyId, type Idempotent, Pace, type SideData } from "./batch.ts";
 import { Delivery } from "./delivery.ts";
@@ -165,7 +166,11 @@ export class Dispatcher {
 
   #reduce(event: DispatchEvent): Reduced {
     try {
-      return reduce(this.#state, event, { now: this.#clock(), lastSeen: (connId) => this.#sockets.lastSeen(connId) });
+      return reduce(this.#state, event, {
+        now: this.#clock(),
+        lastSeen: (connId) => this.#sockets.lastSeen(connId),
+        storedCredits: (payment) => this.#storedCredits(payment),
+      });
     } catch (error) {
       if (!(error instanceof IllegalMove)) throw error;
       const isQuarantined = this.#quarantine(error);
@@ -267,6 +272,19 @@ export class Dispatcher {
     return this.#ledger.find(key);
   }
 
+  /** What the payer of a payment can spend in its asset, in atomic units [PY9]. */
+  balanceOf(payment: Payment): bigint {
+    return balanceOf(this.#state.ledger, payment, (owned) => this.#storedCredits(owned));
+  }
+
+  /** The credits of a payment's owner, with what is not written yet. */
+  #storedCredits(owned: Pick<Payment, "payer" | "key">): Payment[] {
+    const rows = new Map(this.#ledger.creditsOf(owned).map((row) => [row.key, row]));
+    for (const row of this.#batch?.payments.values() ?? [])
+      if (row !== null && ownerOf(row.payment) === ownerOf(owned)) rows.set(row.payment.key, { ...row.payment });
+    return [...rows.values()];
+  }
+
   /** True if the last write failed. */
   get isFailing(): boolean {
     return this.#pace.hasFailed;
@@ -308,8 +326,6 @@ export class Dispatcher {
     const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
     for (const { key, phase } of payments) if (phase.kind === "reserved") this.#ledger.drop(key);
-    const credits = payments.filter(({ credit }) => credit !== undefined).length;
-    if (credits >= TUNING.manyCredits) logWarning("many_credits", { credits });
     return payments.filter(({ phase }) => phase.kind !== "reserved");
   }
 

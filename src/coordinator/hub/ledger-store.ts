@@ -91,12 +91,15 @@ const UNUSED = ["held", "settling"];
 
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
 const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
-/** A hub that wakes up waits for this, so each part has an index of its own: almost all payments are done. */
+/**
+ * A hub that wakes up waits for this, so each part has an index of its own: almost all payments are done. So is a credit of which no live job has anything: its
+ * payer may never come back.
+ */
 const OPEN = `SELECT * FROM payments WHERE key IN (
-  SELECT key FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved')
+  SELECT key FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved', 'credit')
   UNION ALL SELECT key FROM payments WHERE kind = 'unresolved' AND (${member("retryDue")} IS NOT NULL OR (updated_at > ?1 AND ${member("assumedAt")} > ?1))
   UNION ALL SELECT key FROM payments WHERE kind IN ('spent', 'void') AND updated_at > ?1 AND ${member("assumedAt")} > ?1
-  UNION ALL SELECT key FROM payments WHERE credit IS NOT NULL
+  UNION ALL SELECT key FROM payments WHERE credit IS NOT NULL AND instr(credit, '"lent":"0"') = 0
   UNION ALL SELECT key FROM payments WHERE streamed_at > ?1)`;
 
 /**
@@ -163,8 +166,8 @@ export class LedgerStore {
   }
 
   /**
-   * The payments that are not done: something may happen to them by itself, they have money in a balance, or they count against a limit of the last day. Also
-   * the job ids of the rows that cannot be read. These rows stay as they are, for the operator.
+   * The payments that are not done: something may happen to them by itself, a live job has something of their credit, or they count against a limit of the last
+   * day. Also the job ids of the rows that cannot be read. These rows stay as they are, for the operator.
    */
   open(now: number): { payments: Payment[]; damaged: string[] } {
     const payments: Payment[] = [];
@@ -175,6 +178,15 @@ export class LedgerStore {
       else payments.push(payment);
     }
     return { payments, damaged };
+  }
+
+  /** The credits of a payment's owner. Rows that cannot be read are left out. */
+  creditsOf({ payer, key }: Pick<Payment, "payer" | "key">): Payment[] {
+    const rows =
+      payer === null
+        ? this.#sql.exec<Row>("SELECT * FROM payments WHERE key = ? AND payer IS NULL AND credit IS NOT NULL", key)
+        : this.#sql.exec<Row>("SELECT * FROM payments WHERE payer = ? AND credit IS NOT NULL", payer);
+    return rows.toArray().flatMap((row) => read(row) ?? []);
   }
 
   /** The texts that the facilitator needs to settle a payment; null if they are erased. */
@@ -316,16 +328,10 @@ function read(row: Row): Payment | null {
   const phase = readAs(Phase, row.phase);
   const { key, digest, binding, payer, asset, amount, expires_at: expiresAt, doubts, streamed_at: streamedAt } = row;
   if (phase === null || typeof expiresAt !== "number" || typeof doubts !== "number") return null;
-  const credit = readCredit(row, phase);
+  const credit = row.credit === null ? undefined : readAs(SavedCredit, row.credit);
   if (credit === null) return null;
   // An earlier hub noted the job of another request that spent this payment as a credit, and beside it the payment's own job.
   const jobId = phase.kind === "settled" ? row.job_id : (row.own_job_id ?? row.job_id);
   const facts = { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer: row.lost_answer === 1, phase };
   return { ...facts, ...(credit !== undefined && { credit }), ...(streamedAt !== null && { streamedAt }) };
-}
-
-/** What of a payment's money is in a balance; undefined if nothing is, null if it cannot be read. The credits of an earlier hub were whole. */
-function readCredit({ credit, amount, updated_at: since }: Row, phase: Payment["phase"]): Payment["credit"] | null {
-  if (credit === null) return phase.kind === "credit" ? { left: amount, lent: "0", since, transaction: phase.transaction } : undefined;
-  return readAs(SavedCredit, credit);
 }

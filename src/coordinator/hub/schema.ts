@@ -114,6 +114,14 @@ CREATE INDEX IF NOT EXISTS payments_streamed ON payments (streamed_at) WHERE str
 `,
   BY_ARRIVAL,
   "CREATE TABLE IF NOT EXISTS chain_reads (key TEXT PRIMARY KEY, due INTEGER NOT NULL, readings INTEGER NOT NULL, found TEXT) WITHOUT ROWID",
+  // A hub that starts reads a credit only if a live job has something of it. The credits of an earlier hub were whole, and had no text of their own.
+  `
+UPDATE payments SET credit = json_object('left', amount, 'lent', '0', 'since', updated_at, 'transaction', coalesce(phase ->> '$.transaction', ''))
+  WHERE kind = 'credit' AND kind NOT IN ('spent', 'void', 'unresolved') AND credit IS NULL AND json_valid(phase);
+DROP INDEX IF EXISTS payments_live;
+CREATE INDEX IF NOT EXISTS payments_open ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved', 'credit');
+CREATE INDEX IF NOT EXISTS payments_lent ON payments (updated_at) WHERE credit IS NOT NULL AND instr(credit, '"lent":"0"') = 0;
+`,
 ];
 
 /** Takes the steps that this hub has not taken yet. Call it in a transaction. */

@@ -4,7 +4,6 @@ import { LIMITS } from "../../protocol/limits.ts";
 import type { ModelList } from "../../protocol/models.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
-import { balanceOf } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import { pageOf } from "../store/jobs.ts";
@@ -338,7 +337,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   /** JSON text of the SettleResponse of a job's payment, with the balance of its payer if that is concerned. */
   #settlementOf(jobId: string): string | null {
-    return this.#ledger.settlementOf(jobId, (payment) => balanceOf(this.#dispatcher.state.ledger, payment));
+    return this.#ledger.settlementOf(jobId, (payment) => this.#dispatcher.balanceOf(payment));
   }
 
   #written({ changed, ended, payments }: Parameters<DispatcherEvents["written"]>[0]): void {

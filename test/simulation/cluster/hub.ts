@@ -99,7 +99,7 @@ export class ClusterHub {
   /** Applies an event to the core, writes its rows, and sends its frames. */
   apply(event: DispatchEvent): void {
     const { now } = this.#world.agenda;
-    const { rows, sends } = reduce(this.state, event, { now, lastSeen: () => now });
+    const { rows, sends } = reduce(this.state, event, { now, lastSeen: () => now, storedCredits: () => [] });
     for (const row of rows) this.#write(row);
     for (const send of sends) this.#send(send);
     this.#arm();
@@ -214,7 +214,7 @@ export class ClusterHub {
   /** Takes a waiting job out of the core without an end. */
   #forget(id: string): void {
     const { now } = this.#world.agenda;
-    reduce(this.state, { type: "cancel", jobId: id }, { now, lastSeen: () => now });
+    reduce(this.state, { type: "cancel", jobId: id }, { now, lastSeen: () => now, storedCredits: () => [] });
   }
 
   // ── Disk, death, time ─────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ import {
   NEW_KEY,
   nextDue,
   type OrderVerb,
+  ownerOf,
   type Payment,
   type PaymentFacts,
   quarantined,
@@ -72,7 +73,7 @@ export class Desk {
   }
 
   tell(event: DispatchEvent): Reduced {
-    const told = reduce(this.state, event, { now: this.now, lastSeen: (connId) => this.#seen.get(connId) ?? this.now });
+    const told = reduce(this.state, event, { now: this.now, lastSeen: (connId) => this.#seen.get(connId) ?? this.now, storedCredits: this.#storedCredits });
     for (const row of told.rows) {
       if (row.type === "save_payment") this.rows.set(row.payment.key, row.payment);
       if (row.type === "drop_payment") this.rows.delete(row.key);
@@ -83,6 +84,9 @@ export class Desk {
     }
     return told;
   }
+
+  readonly #storedCredits = (owned: Pick<Payment, "payer" | "key">): Payment[] =>
+    [...this.rows.values()].filter((row) => row.credit !== undefined && ownerOf(row) === ownerOf(owned)).map((row) => ({ ...row }));
 
   /** Registers `key` on a new socket, `key#1`, `key#2`, and so on. */
   register(
@@ -179,7 +183,7 @@ export class Desk {
 
   /** What the payer can spend. */
   balance(payer = "pam", asset = "usdc"): number {
-    return Number(balanceOf(this.state.ledger, { key: "", payer, asset }));
+    return Number(balanceOf(this.state.ledger, { key: "", payer, asset }, this.#storedCredits));
   }
 
   /** Lets time pass, and tells it only when it was asked for, as the alarm does. Returns all that followed. */
@@ -215,13 +219,13 @@ export class Desk {
       return { facts, rev, snapshot: Snapshot.parse(JSON.parse(JSON.stringify(snapshotOf(job)))) };
     });
     this.state = createState(this.settings);
-    const isOpen = ({ phase }: Payment) => phase.kind !== "spent" && phase.kind !== "void" && !(phase.kind === "unresolved" && phase.retryDue === null);
+    const isDone = ({ phase }: Payment) =>
+      phase.kind === "credit" || phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
+    const isLent = ({ credit }: Payment) => credit !== undefined && credit.lent !== "0";
     const isAssumed = ({ phase }: Payment) => "assumedAt" in phase && phase.assumedAt !== undefined && phase.assumedAt > this.now - TIMING.parkHalving;
     restorePayments(
       this.state,
-      [...this.rows.values()].filter(
-        (row) => isOpen(row) || isAssumed(row) || row.credit !== undefined || (row.streamedAt ?? 0) > this.now - TIMING.parkHalving,
-      ),
+      [...this.rows.values()].filter((row) => !isDone(row) || isAssumed(row) || isLent(row) || (row.streamedAt ?? 0) > this.now - TIMING.parkHalving),
       this.now,
     );
     restore(this.state, saved, this.now);
