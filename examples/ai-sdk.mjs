@@ -16,7 +16,7 @@ const metadataExtractor = {
 const baseURL = `${process.env.ROUTER_BASE_URL ?? "http://127.0.0.1:4010"}/v1`;
 const router = createOpenAICompatible({ name: "compute-router", baseURL, metadataExtractor });
 
-/** A request that the AI SDK sends again is the same job if its key is the same, and otherwise another one. */
+/** If the AI SDK sends a request again with the same key, it gets the same job. Without a key it would get another job. */
 const onlyOnce = () => ({ "Idempotency-Key": crypto.randomUUID() });
 
 const { text, usage, providerMetadata } = await generateText({ model: router("auto"), prompt, maxOutputTokens: 100, headers: onlyOnce() });

@@ -27,7 +27,7 @@ async def beat(ws):
 async def serve(ws, url, key, kept):  # Until the connection ends. `kept` has the results that the coordinator has not acknowledged.
     hello, dialled, pubkey = json.loads(await ws.recv()), urllib.parse.urlsplit(url), key.verify_key.encode().hex()
     if hello["host"] != dialled.netloc.lower().removesuffix(":443" if dialled.scheme == "wss" else ":80"):
-        sys.exit(f"the challenge is for {hello['host']}, which was not dialled: not signed")
+        sys.exit(f"the challenge is for {hello['host']}, which is not the host of the URL: it was not signed")
     signature = sign(key, "\n".join(["compute-router/register/v1", hello["network"], hello["host"], hello["nonce"], pubkey]))
     await ws.send(stringify({"type": "register", "provider_pubkey": pubkey, "provider_type": "DESKTOP", "capabilities": ["TASK"], "features": ["ack"],
                              "resume": [{"job_id": job["job_id"], "attempt": job["attempt"]} for job in kept.values()], "signature": signature}))

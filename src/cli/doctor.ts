@@ -194,7 +194,7 @@ function clock(skewMs: number): Check {
   const side = `${off < 1_000 ? `${Math.round(off)} ms` : `${Math.round(off / 1000)} s`} ${skewMs < 0 ? "behind" : "ahead of"} the coordinator's`;
   const verdict = verdictOf(off, SESSION_TIMING);
   if (verdict === "right") return { name: "clock", state: "ok", message: side };
-  const fix = "set this machine's clock, best by NTP (timedatectl set-ntp true)";
+  const fix = "set this machine's clock, preferably by NTP (timedatectl set-ntp true)";
   if (verdict === "doubtful")
     return {
       name: "clock",

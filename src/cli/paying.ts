@@ -43,7 +43,7 @@ function maxPriceIn(text: string): number {
   try {
     return readMaxPrice(text);
   } catch (error) {
-    throw new CliError(EXIT.usage, "--max-price: US dollars, as 0.01", { cause: error });
+    throw new CliError(EXIT.usage, "--max-price must be US dollars, such as 0.01", { cause: error });
   }
 }
 
@@ -55,7 +55,7 @@ async function loadHook(file: string): Promise<PaymentHook> {
     throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
   }
   const pay = module.default;
-  if (typeof pay !== "function") throw new CliError(EXIT.usage, `--payer: the default export of ${file} is not a payment hook, as payWithEvm(account) is`);
+  if (typeof pay !== "function") throw new CliError(EXIT.usage, `--payer: the default export of ${file} must be a payment hook, such as payWithEvm(account)`);
   return async (required, attempt) => {
     try {
       return await pay(required, attempt);
@@ -104,7 +104,7 @@ export function lostText(error: ComputeRouterError, isPaying: boolean): string {
 
 /** How to get the job of a commit whose answer is missing: its key makes the next commit the same job [API5]. */
 export function sameKeyText(key: string, isPaying: boolean): string {
-  const [what, how] = isPaying ? ["the job and the payment", "it without paying twice"] : ["the job", "that job and no second one"];
+  const [what, how] = isPaying ? ["the job and the payment", "it without paying twice"] : ["the job", "that job and not a second one"];
   return `the coordinator may have ${what}; to get ${how}, run the same command with --idempotency-key ${shellWord(key)}`;
 }
 

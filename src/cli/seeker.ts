@@ -196,7 +196,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return new CliError(exit, `${message}${money}${lostText(error, args.payer !== undefined)}`, { cause: error });
   };
   if (error instanceof InvalidOptionError && error.option === "cancelToken")
-    return because(EXIT.usage, "this machine has not committed that job, or not with this --url and --config-dir; give its --cancel-token");
+    return because(EXIT.usage, "this machine does not know that job for this --url and --config-dir; give the token of the job with --cancel-token");
   if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
   // A coordinator whose answer was lost is there.
   if (error instanceof RouterConnectionError && (error.reason === "timeout" || error.idempotencyKey !== null))
@@ -205,7 +205,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or use --url`);
   if (error instanceof NoTrustedWorkerError) {
     const [list, create] = [sameUser("pair list", args), sameUser("pair create", args)];
-    return because(EXIT.job, `no_trusted_worker: none of your paired workers is online and takes such jobs; to see them: ${list}; to pair one: ${create}`);
+    return because(EXIT.job, `no_trusted_worker: no paired worker that can do this job is online; to see your workers: ${list}; to pair one: ${create}`);
   }
   if (error instanceof NoEligibleWorkerError && args.model !== undefined && args.model !== "auto")
     return because(
@@ -284,7 +284,7 @@ export const RUN_ARGS = {
 /** Parses `--policy`, in upper or lower case. */
 export function readPolicy(text: string | undefined): (typeof POLICIES)[number] | undefined {
   const policy = POLICIES.find((known) => known === text?.toUpperCase());
-  if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy: one of ${POLICIES.join(", ")}`);
+  if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy must be one of ${POLICIES.join(", ")}`);
   return policy;
 }
 
@@ -293,7 +293,7 @@ export function readCount(option: string, text: string | undefined, min: number,
   if (text === undefined) return undefined;
   const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (count >= min && count <= max) return count;
-  throw new CliError(EXIT.usage, `--${option}: a whole number from ${min} to ${max}`);
+  throw new CliError(EXIT.usage, `--${option} must be a whole number from ${min} to ${max}`);
 }
 
 /** The SDK's options for a run. */

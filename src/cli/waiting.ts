@@ -43,7 +43,7 @@ export type Wait = {
 
 /** What became of a job that a person cancelled, in one line. */
 export function cancellationText({ job, cancelled, charged, credit }: Cancellation): string {
-  if (!cancelled) return `job ${job.id} had ended before: ${job.status}`;
+  if (!cancelled) return `job ${job.id} had already ended: ${job.status}`;
   return `job ${job.id} is cancelled${charged === null ? "" : moneyText({ charged, credit }, { payer: "anyone" })}`;
 }
 

@@ -104,7 +104,7 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
   const name = args.name ?? config?.name;
   const wish = withMaxTokens(wishOf(args, config, folder), args["max-tokens"], config);
   const standby = args.standby === true;
-  if (standby && wish === null) throw new CliError(EXIT.usage, "--standby is about LLM jobs, and this worker takes tasks only");
+  if (standby && wish === null) throw new CliError(EXIT.usage, "--standby is only for LLM jobs, but this worker takes only tasks");
   return {
     coordinators: coordinatorPlaces(urls, args.network, config),
     wish,

@@ -173,7 +173,7 @@ export const SETTING_NAMES: readonly string[] = Object.keys(Variables.shape);
 /** The mint of the token in which jobs are paid on a network of Solana [PY11]. @throws {SettingsError} if none is known there */
 export function mintOf(network: string): string {
   const mint = solanaUsdc(network);
-  if (mint === null) throw new SettingsError("Invalid setting SVM_NETWORK: payment knows no default token on it");
+  if (mint === null) throw new SettingsError("Invalid setting SVM_NETWORK: there is no default payment token for this network");
   return mint;
 }
 

@@ -52,7 +52,7 @@ export function ruleOf(issue: z.core.$ZodIssue): string {
   if (issue.message.startsWith("must ")) return issue.message;
   switch (issue.code) {
     case "invalid_type":
-      return `must be ${TYPES[issue.expected] ?? "of another type"}`;
+      return `must be ${TYPES[issue.expected] ?? "of the documented type"}`;
     case "invalid_value":
       return oneOf(issue.values);
     case "invalid_union":
@@ -62,12 +62,12 @@ export function ruleOf(issue: z.core.$ZodIssue): string {
     case "too_big":
       return bound(issue.origin, "at most", Number(issue.maximum));
     default:
-      return "must have another form";
+      return "must have the documented form";
   }
 }
 
 function oneOf(values: readonly unknown[]): string {
-  return values.length === 0 ? "must have another value" : `must be ${values.length === 1 ? "" : "one of "}${values.join(", ")}`;
+  return values.length === 0 ? "must have a documented value" : `must be ${values.length === 1 ? "" : "one of "}${values.join(", ")}`;
 }
 
 function bound(origin: string, which: "at least" | "at most", limit: number): string {

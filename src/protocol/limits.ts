@@ -45,11 +45,11 @@ export const LIMITS = {
   stopChars: 256,
   /** Places of model names in the indexes of one hub. A worker has one place for each of its models [JB10]. */
   modelPlaces: 50_000,
-  /** Such places that the workers of one network may have together [JB10]. */
+  /** Places of model names that the workers of one network may have together [JB10]. */
   modelPlacesPerNetwork: 1_000,
   /** Models that a hub remembers after their last worker has left [JB10]. */
   modelsRemembered: 1_000,
-  /** Those of them whose last worker was in one network [JB10]. */
+  /** Models of one network that a hub remembers after their last worker has left [JB10]. */
   modelsRememberedPerNetwork: 100,
   /** Models that `GET /v1/models` lists [JB10]. */
   modelsListed: 1_000,
@@ -83,9 +83,9 @@ export const LIMITS = {
   unregisteredSocketsPerClient: 16,
   /** Bytes that were sent to a worker and that it has not shown to have read. Above that its socket is closed, because they are kept in memory [LM1]. */
   unreadBytes: 4 * MiB,
-  /** Such bytes of all sockets of one client: enough for the largest job on each of them. */
+  /** Unread bytes of all sockets of one client together: enough for the largest job on each of them. */
   unreadBytesPerClient: 64 * MiB,
-  /** Bytes that each of these frames counts beside its text: what workerd keeps with it. `npm run floods -- --unread` measures it. */
+  /** Bytes that each unread frame counts in addition to its text, because workerd keeps so much with it. `npm run floods -- --unread` measures it. */
   unreadFrameBytes: 1.25 * KiB,
   /** Invalid frames in a row after which the socket is closed. */
   badFramesInARow: 10,
@@ -147,11 +147,11 @@ export const LIMITS = {
   chainPageBlocks: 100,
   /** Queries for events about one payment in one reading of the chain [PY8]. */
   chainPages: 5,
-  /** How many blocks before the newest finalized one a payment notes: it may have waited for a while before it is settled [PY8]. */
+  /** A payment notes the block that is this many blocks older than the newest finalized one: it may have waited for a while before it is settled [PY8]. */
   chainMargin: 200,
   /** Signatures of one page of an account's history on Solana [PY8]. */
   chainSignatures: 1_000,
-  /** Transactions of such a history that one reading of the chain reads for one payment [PY8]. */
+  /** Transactions of an account's history that one reading of the chain reads for one payment [PY8]. */
   chainTransactions: 10,
   /** Unresolved payments with which a hub that has started begins to read the chain, the oldest first [PY8]. */
   chainDoubts: 1_000,
@@ -161,15 +161,15 @@ export const LIMITS = {
   lookupsWaiting: 1_000,
   /** Late results of one socket that are looked up or wait for it [WS10]. */
   lookupsPerSocket: 32,
-  /** Such late results of one client: one for each of its sockets. */
+  /** Late results of one client that are looked up or wait for it: one for each of its sockets. */
   lookupsPerClient: 256,
   /** Bytes of the texts of late results that are looked up or wait for it, two for each character: a character may take as many in memory [LM1]. */
   lookupBytes: 16 * MiB,
-  /** Such bytes of one client, or of one socket where the client is not known: enough for the largest frame [LM1]. */
+  /** Bytes of late results of one client, or of one socket if the client is not known: enough for the largest frame [LM1]. */
   lookupBytesPerClient: 2.5 * MiB,
   /** Open pairing codes of one user [TR3]. */
   openPairingCodes: 5,
-  /** Failed claims of pairing codes that a key signed in an hour, above which its signature opens nothing [TR3]. */
+  /** Failed claims of pairing codes that one key may sign in an hour; after that its signed claims no longer pass when the common budget is spent [TR3]. */
   failedClaimsPerKey: 3,
   /** Failed claims per hour that are allowed because of their signature, after the common budget is spent [TR3]. */
   failedSparedClaims: 100,
@@ -187,11 +187,11 @@ export const LIMITS = {
   jobsBehind: 20_000,
   /** Bytes of the payloads and results of the jobs that D1 does not have yet. Above that, commits get 503. */
   behindBytes: 512 * MiB,
-  /** Bytes of the hub's SQLite, or of D1, from which commits get 503 `storage_full`, and of D1 from which requests for pairing codes get it too. A setting [LM3]. */
+  /** If the hub's SQLite or D1 reaches this many bytes, commits get 503 `storage_full`; if D1 does, requests for pairing codes get it too. A setting [LM3]. */
   storageBytes: 6 * 1024 * MiB,
   /** What a job counts for besides its payload and result, for `clientStoredBytes` and `payerStoredBytes` [LM3]. */
   jobRowBytes: 1 * KiB,
-  /** Bytes of a result that always count for the one who sent the job [LM3]. */
+  /** Bytes of a result that always count for the client and the payer of the job [LM3]. */
   resultBytes: 16 * KiB,
   /** Bytes added to `resultBytes` for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its worker's network. */
   resultPerPayloadByte: 16,

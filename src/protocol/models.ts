@@ -93,7 +93,10 @@ export function modelList(workers: Iterable<Announcing>): ModelList {
   return { object: "list", data, workers_online: online };
 }
 
-/** As many models as a list has: first those of many networks, then those of one, from each in turn. So nobody can hide the models of others behind a thousand names. */
+/**
+ * As many models as a list may have: first those that many networks offer, then those of one network, from each network
+ * in turn. So nobody can hide the models of others behind a thousand names.
+ */
 function listed(models: Offered[]): Offered[] {
   if (models.length <= LIMITS.modelsListed) return models;
   return models.toSorted((a, b) => b.networks.size - a.networks.size || a.place - b.place).slice(0, LIMITS.modelsListed);

@@ -60,7 +60,7 @@ export const TIMING = {
   park: 60 * SECOND,
   /** The longest parking [WS4]. */
   parkMax: 1 * HOUR,
-  /** For each of these that has passed since the last parking, the next parking is half as long [RC4]. */
+  /** Each period of this length since the last parking makes the next parking half as long [RC4]. */
   parkHalving: 1 * DAY,
   /** How far the first failure of a worker on probation moves its network back. Each next one moves it twice as far, up to `backOffMax` [JB11]. */
   backOff: 2 * SECOND,
@@ -80,9 +80,9 @@ export const TIMING = {
   settleReport: 25 * SECOND,
   /** The first pause before the hub asks again for the outcome of an unknown settlement [PY8]. */
   settleRetry: 2 * SECOND,
-  /** The longest of these pauses before the authorization has expired, and the first one after that [PY8]. */
+  /** The longest pause before the hub asks again while the authorization is valid, and the first pause after it has expired [PY8]. */
   settleRetryMax: 5 * MINUTE,
-  /** The longest of these pauses after the authorization has expired [PY8]. */
+  /** The longest pause before the hub asks again after the authorization has expired [PY8]. */
   settleRetryLate: 1 * HOUR,
   /** When the chain is read about a payment, after its doubt began, or when a search goes on [PY8]. */
   chainFirst: 1 * SECOND,
@@ -116,9 +116,9 @@ export const TIMING = {
   svmLifetime: 120 * SECOND,
   /** How long a signed payment must stay valid: `maxTimeoutSeconds` of a 402. */
   paymentValid: 300 * SECOND,
-  /** How far the clock of Solana may be from ours if a transaction that is not in its history is to be void [PY8]. */
+  /** The largest difference between the clock of Solana and ours at which a transaction that is not in the history can become void [PY8]. */
   svmClock: 10 * MINUTE,
-  /** How much earlier or later than its time a transaction is looked for too: so much may the clock of Solana have moved since, against ours [PY8]. */
+  /** How much earlier and later than its time a transaction is looked for, because the clocks of Solana and of the hub may have moved apart since then [PY8]. */
   svmDrift: 10 * MINUTE,
   /** How long after its time a transaction that is not in the history of Solana is void: later a node may have forgotten the history [PY8]. */
   svmHistory: 1 * HOUR,

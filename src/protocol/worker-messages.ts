@@ -42,7 +42,10 @@ const attempt = z.int().min(1);
 /** The most models whose context one registration tells. */
 const MODELS = 256;
 
-/** Of an object with too many members none is checked: a stranger sends it, and a frame has room for a hundred thousand. */
+/**
+ * If an object has too many members, none of them is checked: a stranger sends it, and a frame has room for a hundred
+ * thousand.
+ */
 function fewModels(given: unknown, context: z.RefinementCtx): unknown {
   if (isJsonObject(given) && Object.keys(given).length > MODELS) context.addIssue(`must have at most ${MODELS} members`);
   return given;

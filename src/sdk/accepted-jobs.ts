@@ -223,7 +223,7 @@ export async function localJobs(connection: Connection, settings: ClientSettings
   const { baseUrl, jobList, userId } = settings;
   const own = (await untilDone(jobList.all(), limit)).filter((job) => job.baseUrl === baseUrl && job.userId === userId);
   const { before = "~" } = part;
-  // A time is before its cursors, so the jobs of exactly that time are not older than it.
+  // As text, a time sorts before the cursors of that time, so jobs of exactly that time do not count as older.
   const older = newestFirst(own).filter((job) => cursorOf(job) < before);
   const shown = older.slice(0, part.limit);
   const found: (JobSummary | null)[] = [];

@@ -151,7 +151,7 @@ export function parsePrice(price: unknown): bigint | null {
 /** Checks an option `maxPrice` and returns it in atomic units of the token. Throws InvalidOptionError. */
 export function readMaxAmount(maxPrice: number | string): bigint {
   const parsed = parsePrice(maxPrice);
-  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, as 0.01 or "$0.01"', maxPrice);
+  if (parsed === null) throw wrong("maxPrice", 'must be US dollars, such as 0.01 or "$0.01"', maxPrice);
   return parsed;
 }
 

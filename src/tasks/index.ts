@@ -16,7 +16,7 @@ export type TaskCall = { taskType: TaskType; input: string };
 /** The message from that thread. `name` is the name of the error, because error messages may quote the input. */
 export type TaskAnswer = { ok: true; output: Record<string, unknown> } | { ok: false; name: string };
 
-/** Runs a task in a thread: every result is a message, also an error. */
+/** Runs a task in a thread: every result is a message, including an error. */
 export function answerCall({ taskType, input }: TaskCall): TaskAnswer {
   try {
     return { ok: true, output: { ...runTask(taskType, input) } };

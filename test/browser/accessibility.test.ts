@@ -54,7 +54,7 @@ describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHO
     await context.setOffline(false);
 
     const second = await WorkerTab.open(context, `${coordinator.url}/worker`);
-    await second.says("#other-title", "Another tab is this worker");
+    await second.says("#other-title", "Another tab runs this worker");
     expect(await findingsInBoth(second.page)).toEqual([]);
   });
 

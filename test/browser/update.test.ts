@@ -104,7 +104,7 @@ describe.skipIf(CHROMIUM === undefined)(`a worker tab beside a new release of it
     expect(await filesOf(old)).toEqual(oldFiles);
 
     const second = await open();
-    await second.says("#other-title", "Another tab is this worker");
+    await second.says("#other-title", "Another tab runs this worker");
     await second.press("Take over here");
     await second.shows("Ready");
     const newFiles = await filesOf(second);

@@ -126,7 +126,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
         return { extractable: pair.privateKey.extractable, exported };
       });
       expect(reading).toEqual({ extractable: false, exported: "InvalidAccessError" });
-      await tab.says("#custody", "gives the private part to nobody");
+      await tab.says("#custody", "No script can read the private part");
       await tab.page.close();
       tab = await open();
       expect(await tab.key()).toBe(key);
@@ -254,7 +254,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       const first = await started();
       const key = await first.key();
       const second = await open();
-      await second.says("#other-title", "Another tab is this worker");
+      await second.says("#other-title", "Another tab runs this worker");
       expect(await second.text("#state-title")).toBe("");
       await second.press("Take over here");
       await first.says("#other-title", "Another tab has taken over");
@@ -271,7 +271,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     it("[WS7] a tab that becomes the worker goes by what the owner has chosen in the other one since", async () => {
       const first = await started();
       const second = await open();
-      await second.says("#other-title", "Another tab is this worker");
+      await second.says("#other-title", "Another tab runs this worker");
       await first.press("Stop");
       await first.shows("Off");
       await first.page.close();
@@ -347,7 +347,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
     it("a tab that loses its place while it pairs can pair again when it is the worker again", async () => {
       const first = await started();
       const second = await open();
-      await second.says("#other-title", "Another tab is this worker");
+      await second.says("#other-title", "Another tab runs this worker");
       network.swallow();
       await first.page.getByLabel("Pairing code").fill("A1B2C3");
       await first.press("Pair");

@@ -211,7 +211,7 @@ it("[JB8] with --private a job goes to paired workers only", async () => {
   const seen = jobsSeen();
   const result = await client.callTool({ name: "classify", arguments: { text: "Mine alone." } });
   expect(texts(result)).toEqual([
-    "None of the user's paired workers is online and takes such jobs, and this server sends jobs to no others. Nothing was charged.",
+    "No paired worker of the user that can do this job is online, and this server sends jobs only to paired workers. Nothing was charged.",
   ]);
   expect(jobsSeen()).toBe(seen);
 });

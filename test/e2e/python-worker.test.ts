@@ -134,7 +134,7 @@ describe.skipIf(!HAS_LIBRARIES).concurrent(`examples/worker.py, as docs/protocol
     const { port, got } = await launchServer("router.example");
     const { lines, exited } = launchExample(`ws://127.0.0.1:${port}/`);
     expect(await exited).toEqual([1, null]);
-    expect(lines.join("")).toContain("the challenge is for router.example, which was not dialled: not signed");
+    expect(lines.join("")).toContain("the challenge is for router.example, which is not the host of the URL: it was not signed");
     expect(got).toEqual([[]]);
   });
 });

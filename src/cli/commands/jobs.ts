@@ -24,7 +24,7 @@ export const quote = command({
   },
   run: async (args) => {
     const type = JobType.optional().safeParse(args.type?.toUpperCase());
-    if (!type.success) throw new CliError(EXIT.usage, `--type: one of ${JobType.options.join(", ")}`);
+    if (!type.success) throw new CliError(EXIT.usage, `--type must be one of ${JobType.options.join(", ")}`);
     const policy = readPolicy(args.policy);
     const { model } = args;
     if (model !== undefined && type.data === "TASK") throw new CliError(EXIT.usage, "--model: only an LLM_INFER has a model");
@@ -188,7 +188,7 @@ export const jobs = command({
   description: "List your jobs, newest first: all of them for a user with a token, otherwise those of this machine",
   args: {
     limit: { type: "string", valueHint: "n", description: "Maximum number of jobs, 1 to 100; default 20" },
-    before: { type: "string", valueHint: "place", description: "Only jobs before this: a time, or what the last list has printed" },
+    before: { type: "string", valueHint: "place", description: "Only jobs before this time, or before the position that the previous list printed" },
     ...SEEKER_ARGS,
   },
   run: async (args) => {
@@ -200,6 +200,6 @@ export const jobs = command({
     if (page.jobs.length === 0) print(page.source === "router" ? "no jobs" : "no jobs of this machine", process.stderr);
     const more = page.next === null ? "" : ` --before ${page.next}`;
     const count = limit === undefined ? "" : ` --limit ${limit}`;
-    if (page.next !== null) print(untrusted(`older ones: ${sameUser(`jobs${count}${more}`, args)}`), process.stderr);
+    if (page.next !== null) print(untrusted(`to see older jobs: ${sameUser(`jobs${count}${more}`, args)}`), process.stderr);
   },
 });

@@ -69,6 +69,6 @@ function readMaxSpend(text = DEFAULT_MAX_SPEND): bigint {
   try {
     return readMaxAmount(text);
   } catch (error) {
-    throw new CliError(EXIT.usage, "--max-spend: US dollars, as 0.10", { cause: error });
+    throw new CliError(EXIT.usage, "--max-spend must be US dollars, such as 0.10", { cause: error });
   }
 }

@@ -35,7 +35,7 @@ const Order = z.object({
 
 const PAYMENT_ARG = { type: "positional", description: "Key of the payment, or id of its job", required: true } as const;
 const JSON_ARG = { type: "boolean", description: "One JSON object per line" } as const;
-const REASON_ARG = { type: "string", description: "Why, for the books: what you have seen on the chain", required: true } as const;
+const REASON_ARG = { type: "string", description: "The reason, for your records, such as what you have seen on the chain", required: true } as const;
 
 /** The most rows that one `list` prints. */
 const MOST = 1_000;
@@ -56,7 +56,7 @@ const list = command({
         );
     }
     if (rows.length === 0) process.stderr.write(`no payment is ${phase}\n`);
-    if (rows.length === MOST) process.stderr.write(`these are the first ${MOST}\n`);
+    if (rows.length === MOST) process.stderr.write(`only the first ${MOST} are shown\n`);
   },
 });
 
@@ -124,7 +124,10 @@ function order(args: Place & { payment: string; reason: string }, verb: "credit"
   const [row, another] = rows.filter(({ state }) => state === "unresolved");
   if (row === undefined) {
     const known = rows.map(phaseOf).join(", ");
-    throw new CliError(EXIT.error, known === "" ? "there is no such payment" : `the payment is ${untrusted(known)}: an order is for one that is unresolved`);
+    throw new CliError(
+      EXIT.error,
+      known === "" ? "there is no such payment" : `the payment is ${untrusted(known)}: an order is possible only for an unresolved payment`,
+    );
   }
   if (another !== undefined) throw new CliError(EXIT.usage, "this job has several payments in doubt; give the key of one");
   const id = randomUUID();

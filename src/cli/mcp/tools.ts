@@ -380,7 +380,8 @@ function askAgain(jobId: string): string {
 
 function jobWords(error: JobFailedError): string {
   if (error instanceof NoEligibleWorkerError) return "No worker that can do this job was free within 30 s. Try again later.";
-  if (error instanceof NoTrustedWorkerError) return "None of the user's paired workers is online and takes such jobs, and this server sends jobs to no others.";
+  if (error instanceof NoTrustedWorkerError)
+    return "No paired worker of the user that can do this job is online, and this server sends jobs only to paired workers.";
   const said = error.workerMessage === null ? "" : ` The worker, a stranger, wrote: ${JSON.stringify(error.workerMessage)}.`;
   return `The job failed: ${error.cause}.${said}`;
 }

@@ -70,7 +70,7 @@ export function noteTried(job: LiveJob, key: string): void {
   for (const other of job.tried) if (!job.holders.some((holder) => holder.key === other)) return void job.tried.delete(other);
 }
 
-/** True if the words of the workers that denied this job are enough to end it. */
+/** True if the reports of the workers that denied this job are enough to end it. */
 export function isDenied(state: DispatchState, job: LiveJob): boolean {
   // A context that one worker named does not make another worker ineligible here.
   const asked = { ...job, outgrown: null };

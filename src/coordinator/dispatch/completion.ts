@@ -73,7 +73,8 @@ function answer(event: Completion, answer: Extract<Send, { type: "completion_ack
  */
 function strike(state: DispatchState, worker: Worker, job: LiveJob, ctx: ReduceContext, handledByCaller = false): void {
   if (state.settings.receiptPolicy === "record" || job.struck.has(worker.key)) return;
-  // A job remembers only so many strangers: any number of fresh keys may send a result of it, and each socket may send only a few [LM2].
+  // A job remembers a limited number of foreign keys, because any number of fresh keys may send a result of it. Each
+  // socket may send only a few such results [LM2].
   if (job.struck.size >= LIMITS.keysPerJob && !job.holders.some((holder) => holder.key === worker.key)) return;
   job.struck.add(worker.key);
   save(job, ctx);

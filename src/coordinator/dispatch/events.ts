@@ -61,7 +61,10 @@ export type DispatchEvent =
     }
   | { type: "update"; connId: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
   | { type: "tier"; key: string; tier: Tier }
-  /** The hub's memory was rebuilt. `damaged` are the ids of the jobs whose rows could not be read; `models` is what is stored of models. */
+  /**
+   * The hub's memory was rebuilt. `damaged`: the ids of the jobs whose rows could not be read. `models`: what is stored
+   * about models.
+   */
   | { type: "restored"; damaged: readonly string[]; models?: readonly StoredModel[] }
   /** The sockets that outlived the hub's memory have their workers again. */
   | { type: "sockets_restored" }

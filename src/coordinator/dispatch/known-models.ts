@@ -69,7 +69,10 @@ export class KnownModels {
     }
   }
 
-  /** The open sockets have their workers again. Models whose workers are missing were lost with the hub: they count as gone now. Returns what to store. */
+  /**
+   * Call it when the open sockets have their workers again. Models whose workers are missing were lost with the hub:
+   * they count as gone from now on. Returns what to store.
+   */
   socketsRestored(now: number): StoredModel[] {
     const lost = [...this.#offeredBefore].filter((name) => !this.#offers.has(name));
     this.#offeredBefore.clear();
@@ -84,7 +87,10 @@ export class KnownModels {
     return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name)?.at, TIMING.modelRemembered, now);
   }
 
-  /** If there are too many names, in all or of one network, the oldest is forgotten: nobody can have the names of others forgotten by ever new ones. */
+  /**
+   * Forgets the oldest name if there are too many, in all or of one network. The limit per network keeps one network
+   * from displacing the names of others with ever new names.
+   */
   #remember(name: string, at: number, network: string | null = null): void {
     this.#forget(name);
     if (!this.#leftOf.take(network)) {

@@ -37,7 +37,10 @@ export type PaymentPhase =
   /** `assumedAt`: only "already used" after a lost answer says that the money moved, and since when we believe it [PY8]. */
   | { kind: "settled"; transaction: string; assumedAt?: number }
   | { kind: "credit"; transaction: string }
-  /** Its job is paid from the balance: `parts` of these credits. `transaction` is that of the oldest; `own` that of the payment itself, null if it never moved. */
+  /**
+   * Its job is paid from the balance. `parts`: what it takes of each credit. `transaction`: the transaction of the
+   * oldest credit. `own`: the transaction of the payment itself, null if its money never moved.
+   */
   | { kind: "covered"; transaction: string; parts: readonly CreditPart[]; own: string | null }
   /** `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. */
   | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
@@ -185,7 +188,10 @@ export type Ledger = {
   readonly settlingByRequest: Set<string>;
   /** Payments of live jobs that wait until the hub may settle them, in the order of their arrival. */
   readonly settleQueue: Set<string>;
-  /** Payments of jobs that have ended, which wait until the hub may ask about them again. They come after those of `settleQueue`, and keep no payment out. */
+  /**
+   * Payments of jobs that have ended and that wait until the hub may ask about them again. They come after the payments
+   * of `settleQueue` and never keep another payment out.
+   */
   readonly askQueue: Set<string>;
   /** Payments that may still move a payer's money: held, settling or unknown. */
   readonly unsettledByPayer: Map<string, Set<string>>;
@@ -215,8 +221,8 @@ function isDone({ phase, credit }: Payment): boolean {
 }
 
 /**
- * True if a payment may still be settled. One that has expired is `unresolved` and asked for during a whole day, but must not count against its payer, nor while
- * it is asked for.
+ * True if a payment may still be settled. An expired payment is `unresolved`, and the facilitator is asked about it for
+ * a whole day. It must not count against its payer, not even while the facilitator is being asked.
  */
 function isUnsettled({ phase, expiresAt }: Payment): boolean {
   if (phase.kind === "settling") return phase.until - TIMING.settleReport < expiresAt;
@@ -280,8 +286,8 @@ export function isCovered(ledger: Ledger, payment: Pick<Payment, "payer" | "key"
 }
 
 /**
- * True if one more job that streamed text may give its amount back to this payer today [PY9]. The same payment may pay again and again, and is noted once: it
- * gives back once a day.
+ * True if one more job that streamed text may give its amount back to this payer today [PY9]. The same payment may pay
+ * several jobs, but it is noted only once. So it gives its amount back once a day.
  */
 export function mayGiveBack(ledger: Ledger, payment: Payment, now: number): boolean {
   let own = 0;

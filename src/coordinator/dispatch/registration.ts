@@ -47,7 +47,8 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     jobId: null,
     draining: event.draining ?? false,
     arrivesAt: event.acks ? null : registeredAt + TIMING.arrival,
-    // A new socket ends neither the rest of a worker nor its row of failures: it could fail a whole queue at once, socket by socket [JB4].
+    // A new socket does not reset the rest of a worker or its failures in a row. Otherwise the worker could fail a
+    // whole queue at once, socket by socket [JB4].
     resting: older?.resting ?? failedJustNow >= LIMITS.failuresInARow,
     silent: false,
     failuresInARow: older?.failuresInARow ?? Math.min(failedJustNow, LIMITS.failuresInARow - 1),
@@ -130,7 +131,8 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
   state.leases.set(worker.key, job.id);
   worker.jobId = job.id;
   setTimer(state, job);
-  // A grace time that stays in the row would be over when the hub dies, and its worker lost at once.
+  // The row may still have an old grace time. If it is not overwritten, that time is over when the hub starts again,
+  // and the worker is lost at once.
   if (waited || started || job.graceSaved) save(job, ctx);
 }
 
@@ -154,10 +156,16 @@ export function update(state: DispatchState, worker: Worker, event: EventOf<"upd
   matchWorker(state, worker, ctx);
 }
 
-/** So many workers without a place for all their models are tried at once: a fleet that leaves costs no more than that for each of its workers. */
+/**
+ * At most this many workers without places for all their models are tried at once. So when many workers leave together,
+ * each of them costs no more than this.
+ */
 const PLACED_AT_ONCE = 20;
 
-/** Offers the places that others have given back to the workers that found none; those that were not tried come first with the next ones [JB10]. */
+/**
+ * Offers the places that other workers have given back to the workers that found none. Those that are not tried now
+ * come first the next time [JB10].
+ */
 export function placeModels(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.unplaced].slice(0, PLACED_AT_ONCE)) {
     changeOffer(state, worker, { models: worker.announced }, ctx);

@@ -22,7 +22,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     const isUsed =
       (known.phase.kind === "unresolved" && known.phase.reason === "already_used") || (known.phase.kind === "void" && known.phase.reason === "by_chain");
     if (isUsed && known.doubts === 0) return { state: "refused", reason: "payment_already_used" };
-    // A payment of this very job: the answer to its submit was lost.
+    // This payment belongs to this job already: the answer to its submit was lost.
     if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };
     if (!isCovered(state.ledger, known, ctx.storedCredits)) return { state: "refused", reason: "payment_already_used" };
   }
@@ -31,7 +31,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
     refuse(job, ctx);
     return { state: "refused", reason: "no_trusted_worker" };
   }
-  // With an idle worker its own request would settle it.
+  // If a worker is idle, the request itself settles the payment and needs no place in the queue of settlements.
   const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements && !hasIdleWorker(state, job, ctx);
   if (isQueueFull || !hasPlace(state, job, facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };

@@ -45,7 +45,7 @@ function isNews({ phase }: Payment, settlement: Settlement): boolean {
   return !["settled", "spent", "credit", "covered"].includes(phase.kind) || isAssumed(phase);
 }
 
-/** True if a settlement is only assumed, so that its transaction is still news. */
+/** True if a settlement is only assumed: then an answer with its transaction still tells something new. */
 function isAssumed(phase: PaymentPhase): phase is Extract<PaymentPhase, { kind: "settled" | "spent" }> {
   return (phase.kind === "settled" || phase.kind === "spent") && phase.assumedAt !== undefined;
 }
@@ -165,7 +165,10 @@ export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Paym
   setTimer(state, job);
 }
 
-/** The cause of failure of a job that reaches its total deadline. If its payment is being settled, its money may move yet, and no other cause tells its payer so. */
+/**
+ * The cause of failure of a job that reaches its total deadline. While its payment is being settled, its money may
+ * still move. Only `payment_failed` tells this to the payer.
+ */
 export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
   const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
   if (payment === undefined) return "deadline_exceeded";
@@ -222,7 +225,7 @@ function askAgain(state: DispatchState, payment: Payment, ctx: ReduceContext): v
 }
 
 function nextTry(payment: Payment, now: number): number {
-  // As long as it has been expired, so the pause doubles.
+  // The pause is as long as the time since the payment expired, so it doubles with each try.
   if (now >= payment.expiresAt) return now + Math.min(Math.max(now - payment.expiresAt, TIMING.settleRetryMax), TIMING.settleRetryLate);
   const next = now + Math.min(TIMING.settleRetry * 2 ** Math.min(payment.doubts - 1, 10), TIMING.settleRetryMax);
   // Facilitators say "expired" a few seconds early, and from then on do not tell whether the payment was used.

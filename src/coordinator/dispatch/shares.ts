@@ -44,7 +44,7 @@ export class FairShare {
     const own = owner === null ? 0 : this.of(owner) + amount;
     if (own > this.#each) return false;
     if (owner !== null && own <= guarantee && owners.includes(owner)) return true;
-    // What the others have not used of their guarantees stays free for them.
+    // The unused part of the other owners' guarantees stays free for them.
     const reserved = owners.reduce((sum, other) => sum + (other === owner ? 0 : Math.max(0, guarantee - this.of(other))), 0);
     return this.#total + amount + reserved <= this.#most;
   }

@@ -114,7 +114,8 @@ function networkNamed(state: DispatchState, name: string, now: number): Network 
 export function enterProbation(state: DispatchState, worker: Worker, usedAt: number, now: number): void {
   const isNew = !state.networks.has(worker.network);
   const network = networkNamed(state, worker.network, now);
-  // After a loss of memory the networks are rebuilt from what is stored of their keys. One that comes back was remembered, and gains nothing by that.
+  // After a loss of memory the networks are rebuilt from what is stored of their keys. A network that comes back while
+  // it is still remembered gains nothing from its return.
   if (isNew) network.lastUsedAt = worker.lastUsedAt;
   else network.lastUsedAt = Math.max(network.lastUsedAt, network.keys.size === 0 ? worker.lastUsedAt : usedAt);
   const { failed, failedAt } = worker.record;

@@ -69,9 +69,10 @@ type Known<T> = { since: number; asks: number; last: { value: T; at: number } | 
 type Means = { clock: () => number; wait: (ms: number) => Promise<unknown> };
 
 /**
- * One question to the hub, for each instance that this isolate serves. Of the requests that come at once the first ones ask, up to `most` a second, and the
- * others use what these get. Requests cannot share a promise, because each may wait only for what it has begun itself. So the others look again after short
- * pauses. If the hub is slow, they take an older answer.
+ * One question to the hub, for each instance that this isolate serves. If many requests come at once, the first ones
+ * ask the hub, at most `most` per second, and the others use their answers. Requests cannot share a promise, because a
+ * request may wait only for what it has begun itself. So the others look again after short pauses. If the hub is slow,
+ * they take an older answer.
  */
 export class HubAnswer<T> {
   readonly #most: number;

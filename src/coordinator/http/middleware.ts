@@ -66,17 +66,18 @@ function isValidHost({ url, headers }: Request): boolean {
 }
 
 /**
- * Why a local coordinator does not answer a request; null if it does. A browser sends the requests of any page, also to the machine that it runs on. So a page
- * of another site must not give work to a local coordinator, nor register a worker at it: the browser names that site in `Origin`, or in `Host` if the site
- * gave its own name the address 127.0.0.1. What only reads is answered to every page [API7]. Pages on other ports of the machine are its owner's. Programs that are
- * not browsers send no `Origin`.
+ * Why a local coordinator does not answer a request; null if it does. A browser sends the requests of any page, even to
+ * the machine that it runs on. So a page of another site must not give work to a local coordinator, and must not
+ * register a worker there. The browser names that site in `Origin`, or in `Host` if the site gave its own name the
+ * address 127.0.0.1. Requests that only read are answered for every page [API7]. Pages on other ports of the machine
+ * belong to its owner. Programs that are not browsers send no `Origin`.
  */
 function refusedLocally({ method, url, headers }: Request, { local, publicHost }: Pick<Settings, "local" | "publicHost">): string | null {
   if (!local) return null;
   const origin = headers.get("Origin");
   if (!isLoopback(hostnameOf(url))) return `this coordinator is local (PUBLIC_HOST=${publicHost}): it does not answer for other host names`;
   const acts = (method !== "GET" && method !== "HEAD") || headers.has("Upgrade");
-  if (acts && origin !== null && !isLoopback(hostnameOf(origin))) return "this coordinator is local: it takes no work from pages of other sites";
+  if (acts && origin !== null && !isLoopback(hostnameOf(origin))) return "this coordinator is local: it accepts only read requests from pages of other sites";
   return null;
 }
 

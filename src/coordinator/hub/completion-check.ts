@@ -173,7 +173,7 @@ function faultOf(receipt: Receipt, signature: Uint8Array, frame: JobComplete, ou
     return `time: expected completed_at as ISO 8601 within ${TIMING.receiptSkew / 60_000} min of ${isoTime(now)}`;
   }
   if (!isWellFormedJson(frame.output))
-    return "hash: expected an output of well-formed Unicode; half of a surrogate pair is no character, so cut texts between characters";
+    return "hash: expected an output of well-formed Unicode; half of a surrogate pair is not a character: cut texts only between characters";
   const hash = `sha256:${createHash("sha256").update(outputText, "utf8").digest("hex")}`;
   if (!sameHash(receipt.output_hash, hash)) return `hash: expected ${hash} of the output as JSON.stringify writes it`;
   // The worker does not know the payment of its job, so it must not sign one.

@@ -13,7 +13,7 @@ import type { ChainRead, LedgerStore } from "./ledger-store.ts";
 
 type ChainParts = { source: ChainSource | null; dispatcher: Dispatcher; ledger: LedgerStore; clock: () => number };
 
-/** This many readings take about four hours. */
+/** After this many readings, which take about four hours, a payment is read only once an hour. */
 const MANY_READINGS = 50;
 
 /** A pause of at least this long is stored, because the hub may hibernate in it. A shorter one keeps the hub awake. */
@@ -109,7 +109,7 @@ export class ChainReads {
         if (answer !== undefined) this.#take(doubt.key, waiting, answer);
       }
     } finally {
-      // What was decided just now waits until that is written, and is dropped then.
+      // A payment that has just been decided stays in this map until the decision is written. Then it is dropped.
       for (const { waiting, doubt } of asked) if (waiting.due >= now + STORED_PAUSE && this.#waiting.has(doubt.key)) ledger.keepChainRead(doubt.key, waiting);
     }
     await dispatcher.becameDurable();

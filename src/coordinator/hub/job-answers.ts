@@ -41,7 +41,7 @@ export class RecentJobs {
     return this.#jobs.get(id);
   }
 
-  /** Forgets all jobs: a job that retention has emptied must not be told any more [LM3]. */
+  /** Forgets all jobs, because a job whose content retention has deleted must not be returned any more [LM3]. */
   clear(): void {
     this.#jobs.clear();
     this.#chars = 0;

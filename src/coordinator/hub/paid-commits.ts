@@ -104,7 +104,8 @@ export class PaidCommits {
           this.#mutex.release(input.id);
           return this.#refusedReservation(reservation.reason, input.id);
         case "busy":
-          // The reservation of another request, which may have died. It ends by itself. The payment stays locked, so that only a few requests wait for that.
+          // Another request, which may have died, has reserved this payment. Its reservation ends by itself. The
+          // payment stays locked, so that only a few requests wait for that.
           await deadlines.until(clock() + TUNING.busyPause);
           continue;
         default:
@@ -200,7 +201,8 @@ export class PaidCommits {
     const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#waitAndAnswer(input, key);
-    // Without its texts nobody could settle it. An earlier router has this request answered with 503, and the same payment may come again.
+    // Without its texts nobody could settle this payment. An earlier router answers this request with 503, and the same
+    // payment may come again.
     if (texts === undefined && row?.phase.kind === "reserved") {
       await this.release(key, input.id);
       return { ok: false, reason: "reservation_lost" };

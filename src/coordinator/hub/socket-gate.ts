@@ -90,7 +90,7 @@ export class SocketGate {
       } else if (taken.nth <= this.#settings.rates.messageBurst && isAnswered()) {
         // A worker that sends so much may not read its answers, and unsent answers cost memory. So only the first ones of a flood are sent.
         const from = budget === conn.budgets[0] ? "" : " from one address";
-        const message = `more ${taken.of} than ${budget.rates[taken.of].perSecond} a second${from}; this one was not read`;
+        const message = `more ${taken.of} than ${budget.rates[taken.of].perSecond} a second${from}; this frame was not read`;
         this.#dispatcher.send(conn.id, { type: "error", code: "rate_limited", message });
       }
       return false;

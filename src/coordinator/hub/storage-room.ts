@@ -148,7 +148,10 @@ export class StorageRoom {
   }
 }
 
-/** Runs `purge` until it finds nothing, a bounded number of times. Between two of them other events have their turn. A busy hub gets as many rows between two runs. */
+/**
+ * Runs `purge` until it finds nothing, but only a limited number of times, because a busy hub may get new rows as fast
+ * as they are deleted. Other events have their turn between two runs.
+ */
 export async function inSlices(purge: () => boolean): Promise<void> {
   for (let slice = 0; slice < TUNING.purgedSlices && purge(); slice++) await scheduler.wait(0);
 }

@@ -55,7 +55,7 @@ export class EventStreams {
   /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open, in all or of this client. */
   async answer(request: Request): Promise<Response> {
     const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
-    // A change may be told only once it is durable.
+    // A change may be sent to readers only once it is durable.
     while (this.#dispatcher.isDirty(jobId)) await this.#dispatcher.whenDurable();
     const lastId = readLastEventId(request.headers.get("Last-Event-ID"));
     const job = this.#dispatcher.state.jobs.get(jobId);
@@ -84,8 +84,9 @@ export class EventStreams {
   }
 
   /**
-   * Tells the readers of a job its end, which is written now, as soon as the disk has it. The platform holds back answers and frames until then, but not the parts
-   * of a body: after a loss of the last writes the job could end in another way [RC5, JB6].
+   * Sends the end of a job, which is written now, to its readers as soon as it is on the disk. The platform holds back
+   * answers and frames until then, but not the parts of a body: if the last writes were lost, the job could end in
+   * another way [RC5, JB6].
    */
   ended(row: JournalRow): void {
     const log = this.#live.get(row.id);
@@ -106,7 +107,10 @@ export class EventStreams {
     if (log !== undefined) this.#forget(jobId, log);
   }
 
-  /** Forgets the jobs that have ended: a job that retention has emptied must not be told any more [LM3]. */
+  /**
+   * Forgets the jobs that have ended, because a job whose content retention has deleted must not be streamed any more
+   * [LM3].
+   */
   clear(): void {
     for (const [jobId, log] of this.#ended) this.#forget(jobId, log);
   }
@@ -152,7 +156,7 @@ export class EventStreams {
     this.#open.set(reader, this.#deadlines.add(this.#clock() + TIMING.streamComment, beat));
   }
 
-  /** Sends a comment to every reader: only then the platform notices that a reader has left. */
+  /** Sends a comment to every reader, because the platform notices only during a write that a reader has left. */
   #probe(): void {
     const now = this.#clock();
     if (Math.abs(now - this.#probedAt) < TUNING.streamProbe) return;

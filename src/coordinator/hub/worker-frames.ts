@@ -57,7 +57,7 @@ export class WorkerFrames {
     const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
     if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return pause.take();
-    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not understood");
+    if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not supported");
     if (bytes > TUNING.largeFrame && this.#answersUnparsed(conn, data)) return;
     const parsed = parseWorkerFrame(data);
     if (conn.attachment.worker === null && !isRegistration(parsed)) {
@@ -153,7 +153,10 @@ export class WorkerFrames {
     return { ...completion, verdict: "output_too_large", fault };
   }
 
-  /** What this key has to do with a job: it holds or held a lease of it, it never did, or the job is not live and has to be looked up. */
+  /**
+   * The relation of a key to a job: it holds or held a lease of the job, it never held one, or the job is not live and
+   * has to be looked up.
+   */
   #relationTo(key: string, jobId: string): "holder" | "foreign" | "not_live" {
     const job = this.#parts.dispatcher.state.jobs.get(jobId);
     if (job === undefined) return "not_live";

@@ -29,7 +29,10 @@ const KeyRow = z.object({
   authenticated_at: z.number().nullable().catch(0),
 });
 
-/** The key of the row that says when a key signed for which there was no place. No worker has this key. */
+/**
+ * The name of the row that says when a key last signed for which there was no place in the table. No worker has this
+ * name as its key.
+ */
 const UNPLACED = "";
 
 /**

@@ -44,7 +44,7 @@ Two instances run in parallel, one per chain, with the same API. They share no d
 
 There are no accounts. A \`user_id\` works like a password: everyone who knows it can send PRIVATE jobs to the paired workers and list the pairings. So make it random and keep it secret.
 
-Every error is \`{"error": "<string>"}\`, also for unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`, with \`Allow\`). A 5xx error has \`request_id\` too. The endpoints of OpenAI's API answer with OpenAI's error objects, except a 402, which is as x402 has it. A job that fails is not an HTTP error: its \`status\` is \`failed\`, and \`result.error\` says why.
+Every error is \`{"error": "<string>"}\`, also for unknown paths (404 \`not_found\`) and methods (405 \`method_not_allowed\`, with \`Allow\`). A 5xx error has \`request_id\` too. The endpoints of OpenAI's API answer with OpenAI's error objects, except a 402, which has the form of x402. A job that fails is not an HTTP error: its \`status\` is \`failed\`, and \`result.error\` says why.
 
 Workers connect by WebSocket to \`/\` of the same address. docs/protocol.md in the source repository describes that protocol.
 

@@ -218,7 +218,7 @@ export const create: Operation = {
   requestBody: body("PairingCreate", "The user.", { user: EXAMPLES.create }),
   responses: {
     "201": json("A new code.", "PairingCode", { code: EXAMPLES.code }),
-    "400": json("`user_id` or the token is missing or wrong, or `user_id` is of the form that OpenAI requests without `user` get.", "Error", {
+    "400": json("`user_id` or the token is missing or wrong, or `user_id` has a form that is reserved for OpenAI requests without `user`.", "Error", {
       missing: { error: "Missing required fields: user_id" },
     }),
     "401": shared("TokenRequired"),

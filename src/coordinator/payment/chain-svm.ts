@@ -13,7 +13,7 @@ import { isTransferOf } from "./read-payment.ts";
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** This much of a memo tells transactions apart: x402's clients put 32 random hex digits into it. */
 const MEMO_CHARS = 32;
-/** It runs a transaction with a nonce that never expires, if that is what the transaction has in the place of its blockhash. */
+/** The program that runs a transaction with a nonce in place of the blockhash. Such a transaction never expires. */
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 const slot = z.int().min(0);
@@ -81,7 +81,7 @@ export class SvmChain implements ChainSource {
     try {
       return await this.#search(doubt, wanted, head, now);
     } catch (error) {
-      // One answer of several. Those about the other payments count.
+      // Only this answer is unusable. The answers about the other payments count.
       if (error instanceof RpcFailure && error.reason !== "timeout" && error.reason !== "unreachable") return undecided(doubt.found, error.reason);
       throw error;
     }
@@ -126,7 +126,7 @@ export class SvmChain implements ChainSource {
     const hasNonce = transaction.instructions.some(({ program }) => program === SYSTEM_PROGRAM);
     const isTime = head.time >= expiresAt && now >= expiresAt && head.time < expiresAt + TIMING.svmHistory;
     if (hasNonce || !isTime) return nothing;
-    // Then the times of the history say too little: it may have landed at another time than those that were looked at.
+    // Then the times of the history prove too little: the transaction may have landed at a time that was not searched.
     if (Math.abs(head.skew) > TIMING.svmClock) return undecided(found, "clock");
     const { context, value: isValid } = await this.#ask(Validity, "isBlockhashValid", [transaction.blockhash, { commitment: "finalized" }]);
     if (isValid || context.slot < head.slot) return nothing;

@@ -30,7 +30,7 @@ const READ = [
 /** Reads a request. An error is a sentence that names the wrong member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
   if (!isJsonObject(body)) return { ok: false, reason: "the body must be a JSON object" };
-  // Ignored, it would show a prompt that was meant for paired workers to any worker.
+  // If this member were ignored, any worker could get a prompt that was meant only for paired workers.
   if (body.privacy_class != null && body.privacy_class !== "PUBLIC")
     return { ok: false, reason: "privacy_class must be PUBLIC here: commit a PRIVATE job to /v1/jobs/commit/fast" };
   const parsed = api === "chat" ? readChatRequest(body) : readCompletionRequest(body);
@@ -102,9 +102,12 @@ export function openAiError<Status extends number>(status: Status, code: string,
   return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
 }
 
-/** Who reads this has often only repeated a request whose first client had left, and its key names the cancelled job for 24 h [API5, API9]. */
+/**
+ * The reader of this message has often only repeated a request whose first client had left. Its key names the cancelled
+ * job for 24 h [API5, API9].
+ */
 const CANCELLED =
-  ", because its client closed the request before a worker had started it, or by its cancel token. Send it again, with another Idempotency-Key if it had one";
+  ", because its client closed the request before a worker had started it, or by its cancel token. Send the request again; if it had an Idempotency-Key, use another one";
 
 /** The error of a job that failed, or whose result the retention has deleted [LM3]; null if there is a result. */
 export function failureOf({ job }: Ended): OpenAiError<400 | 404 | 503 | 504> | null {

@@ -31,7 +31,7 @@ import {
 } from "./openai-format.ts";
 
 /** The job is there, but the hub does not answer. */
-const UNREAD = "the end of the job could not be read; it is at /v1/jobs/<x-job-id>";
+const UNREAD = "the outcome of the job could not be read; ask for it at /v1/jobs/<x-job-id>";
 
 /** What an OpenAI client must have in the body. */
 const REQUIRED = { chat: "Required: messages", completions: "Required: prompt" } as const satisfies Record<OpenAiApi, string>;
@@ -42,7 +42,10 @@ const ABSENT: Readonly<Record<string, string>> = {
   "/v1/embeddings": "there are no embeddings here; this API has POST /v1/chat/completions and POST /v1/completions",
 };
 
-/** The 404 of an endpoint that OpenAI's API has and this one has not; null for any other request. In the form of our own errors OpenAI's clients would not show its message. */
+/**
+ * The 404 of an endpoint of OpenAI's API that is missing here; null for any other request. It has the form of OpenAI's
+ * errors, because OpenAI's clients would not show the message of another form.
+ */
 export function absent(c: AppContext): Response | null {
   const message = c.req.method === "POST" ? ABSENT[c.req.path] : undefined;
   return message === undefined ? null : c.json({ error: openAiError(404, "not_found", message).error }, 404);
@@ -56,9 +59,9 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   const json = readJson(await c.res.text());
   const { error, message, models } = json.ok && isJsonObject(json.value) ? json.value : {};
   const said = typeof error === "string" ? error : "internal_error";
-  // Our own names are single words; what is wrong with a request is a sentence.
+  // Our error codes are single words; a description of what is wrong with a request is a sentence.
   const code = /^\w+$/.test(said) ? said : "invalid_request";
-  const online = Array.isArray(models) ? `; online are: ${models.join(", ") || "none"}` : "";
+  const online = Array.isArray(models) ? `; models online: ${models.join(", ") || "none"}` : "";
   const body = { error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error };
   // The payment was submitted, so its money may move for a job.
   const sent = new Headers({ ...Object.fromEntries(headers), ...(c.get("hasPaid") === true && NO_RETRY) });
@@ -88,7 +91,8 @@ export const complete =
     // The whole body is the payload here, and the worker's frame has one level more, which counts in its limit too [WS8].
     if (!isShallowJson(forWorker, LIMITS.jsonDepth - 1)) return refuseWith(c, 400, `Body nests deeper than ${LIMITS.jsonDepth - 1} levels`);
     const accepting = accepted(c, { policy: "FAST", request, payload: forWorker, bound, wait: 0 });
-    // A client that leaves does not cut this: its payment may be settling, and its job can be cancelled only when it is there [PY7].
+    // This goes on if the client leaves: its payment may be settling, and its job can be cancelled only once it exists
+    // [PY7].
     c.executionCtx.waitUntil(accepting.catch(() => {}));
     const job = await accepting;
     if (!job.ok) return job.reason;
@@ -161,7 +165,7 @@ function streamed(c: AppContext, head: Head, headers: Accepted["headers"], inclu
   const left = new AbortController();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  // The client has left. Nothing need be written for that to be noticed.
+  // This rejects when the client has left, even if nothing is written.
   writer.closed.catch(() => {
     left.abort();
     leave();
@@ -201,7 +205,7 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
         nextSeq = 0;
         break;
       case "delta":
-        // The hub has lost what was before: then only the end has all of it.
+        // The hub has lost the beginning of the text: only the result has all of it.
         isLost ||= event.seq !== nextSeq;
         nextSeq = event.seq + 1;
         if (!isLost) yield chunk(event.text);
@@ -211,7 +215,7 @@ async function* lines(c: AppContext, head: Head, includeUsage: boolean, signal: 
         const text = failure === null ? textOf(event.ended) : "";
         if (failure !== null) yield data({ error: failure.error });
         else if (!text.startsWith(sent)) {
-          const message = `the answer ended with another text than the one that was streamed; all of it is at /v1/jobs/${head.jobId}`;
+          const message = `the final text differs from the text that was streamed; the final text is at /v1/jobs/${head.jobId}`;
           yield data({ error: openAiError(503, "stream_reset", message).error });
         } else {
           if (text.length > sent.length || isFirst) yield chunk(text.slice(sent.length));

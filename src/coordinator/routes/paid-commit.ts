@@ -121,8 +121,8 @@ async function release(c: AppContext, hubCommit: HubCommit, key: string): Promis
 }
 
 /**
- * Calls the hub. If the call fails, nobody knows what it has done, so this ends the reservation of this request: it ends nothing but that and the waiting of others
- * with this payment. A hub that took the job keeps it.
+ * Calls the hub. If the call fails, nobody knows what it has done. So this drops the reservation of this request, and
+ * nothing else: other requests with this payment stop waiting, and a hub that took the job keeps it.
  */
 async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {

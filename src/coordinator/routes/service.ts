@@ -43,7 +43,7 @@ export async function model(c: AppContext): Promise<Response> {
   const offered = offeredModel(c.req.param("id") ?? "", await modelList.of(c.env));
   if (offered !== undefined) return c.json(offered);
   const isAny = wantedModel(c.req.param("id")) === undefined;
-  const message = isAny ? "auto is any model and not one of the list; send it as the model of a request" : NOT_OFFERED;
+  const message = isAny ? "auto means any model and is not in the list; use it as the model of a request" : NOT_OFFERED;
   return c.json({ error: "model_not_found", message }, 404);
 }
 

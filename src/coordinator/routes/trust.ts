@@ -24,7 +24,7 @@ export async function createPairing(c: AppContext): Promise<Response> {
   if (!body.ok) return body.reason;
   const { user_id: userId } = body.value;
   // Its token would list the jobs of the one who sent the request.
-  if (MADE_USER_ID.test(userId)) return refuseWith(c, 400, "user_id is of the form that OpenAI requests without a user get; choose another one");
+  if (MADE_USER_ID.test(userId)) return refuseWith(c, 400, "user_id has a form that is reserved for OpenAI requests without a user; choose another one");
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
   const { storageBytes, rateLimits } = c.get("settings");

@@ -132,9 +132,9 @@ export async function claimCode(db: D1Database, code: string, providerPubkey: st
 }
 
 /**
- * Records that a user creates a pairing code, and returns the token hash that is bound to this user; null if the first code came without a token.
- * The user's first code decides: if two come at once, one wins, and both calls return its hash [TR2]. Whoever has the token keeps the user from being forgotten
- * [LM3]. @throws {StoreUnavailable}
+ * Records that a user creates a pairing code, and returns the token hash that is bound to this user; null if the first
+ * code came without a token. The user's first code decides: if two come at once, one wins, and both calls return its
+ * hash [TR2]. A request with the token keeps the user from being forgotten [LM3]. @throws {StoreUnavailable}
  */
 export async function boundToken(db: D1Database, userId: string, tokenHash: string | null, now: number): Promise<string | null> {
   const [, read] = await writeD1(db, () =>

@@ -89,7 +89,7 @@ export class IdentityPanel {
 function custodyText({ custody }: WorkerIdentity, isKept: boolean, isSecure: boolean): string {
   const gone = isKept ? "" : " It is not stored now: the key is lost when the page is closed.";
   if (custody === "locked")
-    return `Made in this browser, which signs with it and gives the private part to nobody. Clearing this site's data deletes it.${gone}`;
+    return `This browser created the key and signs with it. No script can read the private part. Clearing this site's data deletes it.${gone}`;
   const why = isSecure ? "This browser has no Ed25519 of its own" : "Over plain http the browser has no key store";
   return `${why}: the private key is stored in this site's storage, where it can be read. Everyone who can read it can act as this worker.${gone}`;
 }

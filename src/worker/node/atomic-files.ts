@@ -45,8 +45,8 @@ export function placeOnce(file: string, content: string): boolean {
 }
 
 /**
- * True if the link is made, false if the file exists already. Undefined where there are no links, which systems say with many codes: EPERM, EACCES (Android),
- * EISDIR (exFAT on Windows).
+ * True if the link is made, false if the file exists already. Undefined if the file system has no links. Systems report
+ * this with many codes: EPERM, EACCES (Android), EISDIR (exFAT on Windows).
  */
 function linked(draft: string, file: string): boolean | undefined {
   try {

@@ -17,7 +17,10 @@ const WARM_UP_MS = 180_000;
 const SILENT_MS = 20_000;
 /** Failed checks in a row after which a runtime counts as lost. A busy runtime may answer late once. */
 const MISSES = 2;
-/** Failed jobs in a row after which a runtime counts as lost although it still lists its model, as Ollama does without memory for it. */
+/**
+ * Failed jobs in a row after which a runtime counts as lost, even if it still lists its model. Ollama does this when it
+ * has no memory for the model.
+ */
 const FAILURES = 2;
 
 /** What a watch tells the owner. */
@@ -84,8 +87,9 @@ export class RuntimeWatch {
       return generation;
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
-        // One that hangs would let each job of the next users time out, or be cancelled by them and charged, and one that is broken would fail each. It is announced
-        // again when it, or the child in its place, has answered a prompt.
+        // A runtime that hangs would make the next jobs time out, or their users would cancel them and be charged. A
+        // broken runtime would fail each job. It is announced again when it, or the child process that replaces it, has
+        // answered a prompt.
         const isSilent = error.code === "aborted" && (isTimeout(options.signal.reason) || now() - heardAt >= SILENT_MS);
         if (error.code === "runtime_error" && error.retryable && !error.answered) this.#failures++;
         if (isSilent || this.#failures >= FAILURES || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();

@@ -150,7 +150,7 @@ function readFinish(word: string | null | undefined): ChatPart["finishReason"] {
   const finish = FINISHED[word.toLowerCase()];
   if (finish !== undefined) return finish;
   if (REFUSED.includes(word.toLowerCase())) throw new RuntimeError("content_refused", "the runtime's content filter withheld the answer");
-  throw new RuntimeError("runtime_error", `the answer is not whole: the runtime ended it with ${JSON.stringify(word.slice(0, 40))}`, { answered: true });
+  throw new RuntimeError("runtime_error", `the answer is not complete: the runtime ended it with ${JSON.stringify(word.slice(0, 40))}`, { answered: true });
 }
 
 /** True if a runtime reports that prompt and answer do not fit its context. */

@@ -118,7 +118,7 @@ async function probe(candidate: Candidate, options: FindOptions, stop: AbortSign
 function withModel(candidate: Candidate, models: readonly ListedModel[], options: FindOptions, apiKey?: string): Probed {
   const model = chooseModel(models, options.model);
   const ids = models.map(({ id }) => id);
-  if (model === undefined && options.model !== undefined && ids.length > 0) return { ok: false, why: `has no model "${options.model}", but ${listed(ids)}` };
+  if (model === undefined && options.model !== undefined && ids.length > 0) return { ok: false, why: `has no model "${options.model}"; it has ${listed(ids)}` };
   if (model === undefined) return { ok: false, why: ids.length === 0 ? "has no model" : `has no model for chat, only ${listed(ids)}` };
   const name = runtimeOfOwner(model.ownedBy) ?? candidate.name;
   const headers = { ...(apiKey && { authorization: `Bearer ${apiKey}` }), "content-type": "application/json" };

@@ -252,7 +252,7 @@ export function passLinkTime(state: SessionState, ctx: ReduceContext): void {
     case "online":
       if (link.silentDue <= ctx.now) return reconnect(state, { code: null, cause: "the coordinator is silent" }, ctx);
       if (link.announceDue <= ctx.now) {
-        // What was not answered until now was not read, so only this one's answer counts.
+        // The coordinator has not read the announcements without an answer, so only the answer to this one counts.
         link.unanswered = 0;
         announce(state, ctx);
       }

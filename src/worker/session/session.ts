@@ -214,7 +214,7 @@ export class WorkerSession {
       this.#options.shelf?.save(results);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : "unknown error";
-      this.#options.onNote?.({ type: "warning", code: "cannot_keep", message: `finished results would not survive a restart: ${why}` });
+      this.#options.onNote?.({ type: "warning", code: "cannot_keep", message: `finished results cannot be stored, so a restart would lose them: ${why}` });
     }
   }
 }

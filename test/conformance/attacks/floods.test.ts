@@ -209,7 +209,7 @@ describe("updates of a registration", () => {
       }
       expect(flooders.map(({ closed }) => closed)).toEqual(Array.from({ length: flooding }, () => ({ code: 4008, reason: "flooding" })));
       expect(flooders.flatMap(({ frames }) => frames.flatMap(({ code, message }) => (code === "rate_limited" ? [message] : [])))).toContain(
-        "more updates than 1 a second; this one was not read",
+        "more updates than 1 a second; this frame was not read",
       );
       expect(named.filter(({ closed }) => closed !== undefined)).toEqual([]);
       expect(Math.max(...times)).toBeLessThan(STILL_SERVED_MS);

@@ -519,7 +519,7 @@ describe("messages of one socket", () => {
     await hub.together(...Array.from({ length: RATES.updateBurst }, () => ({ from: worker, frame: update(["TASK"]) })));
     for (let n = 0; n < RATES.updateBurst; n++) await worker.next("register_ack");
     await flood(hub, worker, 3, update([]));
-    const message = "more updates than 1 a second; this one was not read";
+    const message = "more updates than 1 a second; this frame was not read";
     for (let n = 0; n < 3; n++) expect(await worker.next("error")).toEqual({ type: "error", code: "rate_limited", message });
     await hub.commit();
     expect((await worker.complete(await worker.assigned())).status, "it still takes tasks").toBe("accepted");

@@ -155,7 +155,7 @@ it("a PRIVATE job that no paired worker can take: none may be online, or those t
   const place = `--url ${router.url} --user ann`;
   expect({ code, stderr }).toEqual({
     code: 7,
-    stderr: `no_trusted_worker: none of your paired workers is online and takes such jobs; to see them: npx compute-router pair list ${place}; to pair one: npx compute-router pair create ${place}\n`,
+    stderr: `no_trusted_worker: no paired worker that can do this job is online; to see your workers: npx compute-router pair list ${place}; to pair one: npx compute-router pair create ${place}\n`,
   });
 });
 

@@ -36,9 +36,12 @@ describe("job cancel", () => {
     const place = ["--url", router.url, "--config-dir", temporaryFolder()];
     await runHere(["run", "hi", ...place]);
     const id = onlyJob(router);
-    expect(await runHere(["job", "cancel", id, ...place])).toMatchObject({ code: 0, stdout: `job ${id} had ended before: completed\n` });
+    expect(await runHere(["job", "cancel", id, ...place])).toMatchObject({ code: 0, stdout: `job ${id} had already ended: completed\n` });
     const elsewhere = ["--url", router.url, "--config-dir", temporaryFolder()];
-    expect(await runHere(["job", "cancel", id, ...elsewhere])).toMatchObject({ code: 2, stderr: expect.stringContaining("give its --cancel-token") });
+    expect(await runHere(["job", "cancel", id, ...elsewhere])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("give the token of the job with --cancel-token"),
+    });
     expect(await runHere(["job", "cancel", id, "--cancel-token", tokenOf(id), ...elsewhere])).toMatchObject({ code: 0 });
     expect(await runHere(["job", "cancel", id, "--cancel-token", "0".repeat(32), ...elsewhere])).toMatchObject({ code: 5 });
     expect(await runHere(["job", "cancel", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("job cancel --help") });
@@ -250,7 +253,7 @@ describe("jobs", () => {
     const [first = "", second = ""] = router.jobs.keys();
     const { stdout, stderr } = await runHere(["jobs", "--limit", "1", ...place]);
     expect(stdout).toBe(`${second}  TASK       completed  2026-11-21T00:00:00.000Z\n`);
-    const [, cursor = ""] = /^older ones: npx compute-router jobs --limit 1 --before (\S+) --url \S+ --config-dir \S+\n$/.exec(stderr) ?? [];
+    const [, cursor = ""] = /^to see older jobs: npx compute-router jobs --limit 1 --before (\S+) --url \S+ --config-dir \S+\n$/.exec(stderr) ?? [];
     const older = await runHere(["jobs", "--before", cursor, "--json", ...place]);
     expect(JSON.parse(older.stdout)).toMatchObject({ source: "local", next: null, jobs: [{ id: first, job_type: "LLM_INFER" }] });
   });

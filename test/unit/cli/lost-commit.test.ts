@@ -92,7 +92,7 @@ it("[API5] a free commit whose answer was lost is told with its key, without wor
   router.fail("POST /v1/jobs/commit", loseTo500);
   const { stderr } = await runHere(["run", "hi", "--idempotency-key", "a;b", "--user", "u", "--url", router.url]);
   expect(stderr).toBe(
-    "the router answered 500: oops; the coordinator may have the job; to get that job and no second one, run the same command with --idempotency-key 'a;b'\n",
+    "the router answered 500: oops; the coordinator may have the job; to get that job and not a second one, run the same command with --idempotency-key 'a;b'\n",
   );
   expect(router.to("/v1/jobs/commit")[0]?.headers["idempotency-key"]).toBe("a;b");
 });

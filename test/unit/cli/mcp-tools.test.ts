@@ -337,6 +337,6 @@ describe("compute-router mcp", () => {
   });
 
   it("refuses a limit that is no amount", async () => {
-    expect(await runHere(["mcp", "--max-spend", "much"])).toEqual({ code: 2, stdout: "", stderr: "--max-spend: US dollars, as 0.10\n" });
+    expect(await runHere(["mcp", "--max-spend", "much"])).toEqual({ code: 2, stdout: "", stderr: "--max-spend must be US dollars, such as 0.10\n" });
   });
 });

@@ -65,12 +65,12 @@ it("with --payer a job costs at most $0.01 unless --max-price says more; without
 
 it.each(["x", "-1", "0.0000001"])("--max-price %s is told by the name of the option", async (price) => {
   const { code, stderr } = await runHere(["run", "hi", "--max-price", price]);
-  expect({ code, stderr }).toEqual({ code: 2, stderr: "--max-price: US dollars, as 0.01\n" });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: "--max-price must be US dollars, such as 0.01\n" });
 });
 
 it.each([
   ["throw new Error('no seed');", "--payer: cannot load FILE: no seed"],
-  ["export default { pay: 1 };", "--payer: the default export of FILE is not a payment hook, as payWithEvm(account) is"],
+  ["export default { pay: 1 };", "--payer: the default export of FILE must be a payment hook, such as payWithEvm(account)"],
 ])("a module without a payment hook is told before anything is asked: %s", async (text, message) => {
   const file = join(temporaryFolder(), "payer.mjs");
   writeFileSync(file, text);

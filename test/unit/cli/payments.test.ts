@@ -70,7 +70,7 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
   // The job has two payments; the spent one is not in doubt.
   expect((await run("show", JOB)).match(/^payment/gm)).toHaveLength(2);
 
-  expect(await refused("void", SPENT, "--reason", "x")).toContain("the payment is spent: an order is for one that is unresolved");
+  expect(await refused("void", SPENT, "--reason", "x")).toContain("the payment is spent: an order is possible only for an unresolved payment");
   expect(await refused("credit", SVM.replace("cd", "00"), "--reason", "x")).toContain("there is no such payment");
   db.close();
 });
@@ -104,7 +104,7 @@ test("[PY8] the operator is told what is not there, what an order waits for, and
   db.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)
     INSERT INTO payments (key, rev, state, job_id, asset, amount, updated_at) SELECT 'k' || i, 1, 'unresolved', '${JOB}', 'a', '1', 0 FROM n`);
   const { stdout, stderr } = await run("list");
-  expect([stdout.trimEnd().split("\n").length, stderr]).toEqual([1_000, "these are the first 1000\n"]);
+  expect([stdout.trimEnd().split("\n").length, stderr]).toEqual([1_000, "only the first 1000 are shown\n"]);
   db.close();
 });
 

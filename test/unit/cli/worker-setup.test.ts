@@ -257,7 +257,7 @@ describe("worker doctor", () => {
     expect(checks.get("clock")).toMatchObject({
       state: "warn",
       message: `${off} the coordinator's: if it is off by more than 5 minutes, the coordinator refuses the receipts`,
-      fix: "set this machine's clock, best by NTP (timedatectl set-ntp true)",
+      fix: "set this machine's clock, preferably by NTP (timedatectl set-ntp true)",
     });
   });
 

@@ -11,9 +11,12 @@ const minutes = (ms: number): string => `${ms / 60_000} minutes`;
 
 describe("docs/payments.md", () => {
   test.each([
-    ["PY7", `At most ${LIMITS.settlements} of these run at once, the others in order; with ${LIMITS.queuedSettlements.toLocaleString("en-US")} in that queue`],
+    [
+      "PY7",
+      `The hub runs at most ${LIMITS.settlements} settlements of its own at once, and the others wait in order; with ${LIMITS.queuedSettlements.toLocaleString("en-US")} in that queue`,
+    ],
     ["PY7", `It waits ${seconds(TIMING.hold)} at most, as long as the facilitator may take.`],
-    ["PY7", `A request that has not told the outcome after ${seconds(TIMING.settleReport)} counts as a lost answer.`],
+    ["PY7", `If a request has not reported the outcome after ${seconds(TIMING.settleReport)}, the answer counts as lost.`],
     ["PY7", `If no worker is free within ${seconds(TIMING.claimWindow)}, the job fails with \`no_eligible_worker\``],
     ["PY8", `again after ${seconds(TIMING.settleRetry)} and then after twice as long each time, up to every ${minutes(TIMING.settleRetryMax)}`],
     ["PY8", `the coordinator goes on asking for ${TIMING.unknownSettlement / 3_600_000} h`],

@@ -69,7 +69,7 @@ describe("the receipt of a completion", () => {
 
   it("[RC3] over half of a surrogate pair is invalid, and the message says what to do", () => {
     const output = { summary: "\ud800", word_count: 1 };
-    const fault = "hash: expected an output of well-formed Unicode; half of a surrogate pair is no character, so cut texts between characters";
+    const fault = "hash: expected an output of well-formed Unicode; half of a surrogate pair is not a character: cut texts only between characters";
     expect(check(completion({}, output))).toMatchObject({ verdict: "invalid_receipt", fault });
   });
 

@@ -225,7 +225,7 @@ describe("[LLM8] the model", () => {
 
   it("missing: the hint says how to get it", async () => {
     const ollama = await find({ 11434: serving("a") }, { model: "c" });
-    expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c", but a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
+    expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c"; it has a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
     expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or use --model <name>" });
     expect(runtimeOf(await find({ 11434: serving("a"), 1234: serving("c") }, { model: "c" }))).toMatchObject({ name: "lm-studio", model: "c" });
   });
@@ -255,7 +255,7 @@ describe("[LLM8] the model", () => {
 
   it("[JB7] the message about a missing model contains no path", async () => {
     const found = await find({ 8080: serving("/home/anna/a.gguf", "/home/anna/b.gguf") }, { model: "c" });
-    expect(found).toMatchObject({ tried: [{}, { why: 'has no model "c", but a.gguf, b.gguf' }, {}, {}, {}, {}, {}] });
+    expect(found).toMatchObject({ tried: [{}, { why: 'has no model "c"; it has a.gguf, b.gguf' }, {}, {}, {}, {}, {}] });
   });
 
   it("[LLM4] its context and --max-tokens limit the tokens", async () => {

@@ -97,7 +97,7 @@ describe("client options", () => {
     [{ instance: "btc" }, 'instance must be one of evm, svm, got "btc"'],
     [{ baseUrl: "localhost:4010" }, 'baseUrl must be an absolute http or https URL, got "localhost:4010"'],
     [{ baseUrl: "user:secret@host" }, "baseUrl must be an absolute http or https URL"],
-    [{ maxPrice: "cheap" }, 'maxPrice must be US dollars, as 0.01 or "$0.01", got "cheap"'],
+    [{ maxPrice: "cheap" }, 'maxPrice must be US dollars, such as 0.01 or "$0.01", got "cheap"'],
     [{ fallback: {} }, "fallback must be an array of providers, got an object"],
     [{ payment: 5 }, "payment must be a function, got 5"],
     [{ userId: 5 }, "userId must be a string, got 5"],

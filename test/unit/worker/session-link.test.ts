@@ -116,7 +116,7 @@ describe("challenge and registration", () => {
     expect(announce("one")).toEqual([["one"]]);
     expect(announce("two")).toEqual([["two"]]);
     bench.receive({ type: "register_ack", status: "ok" });
-    bench.receive({ type: "error", code: "rate_limited", message: "more updates than 1 a second; this one was not read" });
+    bench.receive({ type: "error", code: "rate_limited", message: "more updates than 1 a second; this frame was not read" });
     expect(announces(bench.pass(1.5 * SESSION_TIMING.announce - 1))).toEqual([]);
     expect(announces(bench.pass(1))).toEqual([["two"]]);
     bench.receive({ type: "error", code: "rate_limited" });
