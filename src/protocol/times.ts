@@ -80,6 +80,8 @@ export const TIMING = {
   settleReport: 25 * SECOND,
   /** The first pause before the hub asks again for the outcome of an unknown settlement [PY8]. */
   settleRetry: 2 * SECOND,
+  /** A settle call without an answer may run this long at the facilitator, because facilitators on Solana wait 30 s for a transaction: no second one begins before [PY8]. */
+  settleCall: 32 * SECOND,
   /** The longest pause before the hub asks again while the authorization is valid, and the first pause after it has expired [PY8]. */
   settleRetryMax: 5 * MINUTE,
   /** The longest pause before the hub asks again after the authorization has expired [PY8]. */

@@ -236,7 +236,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY8",
     "no answer is taken for a refusal",
     "settlement.ts",
-    "  doubt(state, payment, ctx);\n  if (job === undefined) return;\n",
+    "  doubt(state, payment, ctx, mayStillRun);\n  if (job === undefined) return;\n",
     '  movePayment(state, payment, { kind: "void", reason: "refused" }, ctx);\n  if (job !== undefined) return fail(state, job, ctx);\n  if (job === undefined) return;\n',
   ),
   one("PY8", "a refusal after a doubt is believed", "settlement.ts", "if (payment.doubts > 0) doubt(state, payment, ctx);\n      else move", "move"),

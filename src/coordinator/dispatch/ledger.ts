@@ -42,8 +42,11 @@ export type PaymentPhase =
    * oldest credit. `own`: the transaction of the payment itself, null if its money never moved.
    */
   | { kind: "covered"; transaction: string; parts: readonly CreditPart[]; own: string | null }
-  /** `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. */
-  | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others" }
+  /**
+   * `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. `own`: the transaction of
+   * its own money, if its job was paid from the balance.
+   */
+  | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others"; own?: string }
   | { kind: "void"; reason: "unused" | "refused" }
   /** It was unresolved, and the operator has found that no money moved. An assumption that was wrong still counts for its day. */
   | { kind: "void"; reason: "by_operator"; assumedAt?: number }
@@ -209,7 +212,8 @@ export type Settlement =
   | { kind: "refused" }
   | { kind: "already_used" }
   | { kind: "not_asked" }
-  | { kind: "unknown"; lost: boolean };
+  /** `mayStillRun`: there was no answer in time, and the facilitator may still be at it. */
+  | { kind: "unknown"; lost: boolean; mayStillRun?: true };
 
 /**
  * True if nothing happens to a payment by itself any more, and nothing of it is lent. A credit that waits for its payer is done too: its payer may never come

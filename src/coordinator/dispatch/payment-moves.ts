@@ -168,7 +168,7 @@ function endCover(state: DispatchState, payment: Payment, { parts, transaction, 
 
 function endOfCover({ credit }: Payment, transaction: string, own: string | null, spent: boolean): PaymentPhase {
   if (own === null) return { kind: "void", reason: spent ? "paid_by_credit" : "given_back", transaction };
-  if (spent) return { kind: "spent", transaction, by: "balance" };
+  if (spent) return { kind: "spent", transaction, by: "balance", own };
   return credit === undefined ? { kind: "spent", transaction: own, by: "others" } : { kind: "credit", transaction: own };
 }
 

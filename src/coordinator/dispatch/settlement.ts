@@ -80,15 +80,18 @@ function conclude(state: DispatchState, payment: Payment, settlement: Settlement
       return askLater(state, payment, job, ctx);
     case "unknown":
       payment.lostAnswer ||= settlement.lost;
-      return stayInDoubt(state, payment, job, ctx);
+      return stayInDoubt(state, payment, job, ctx, settlement.mayStillRun === true);
     default:
       return settlement satisfies never;
   }
 }
 
-/** Nobody knows whether the money has moved. The worker is free for other jobs, and the job waits for the answer until its payment expires [PY8]. */
-function stayInDoubt(state: DispatchState, payment: Payment, job: LiveJob | undefined, ctx: ReduceContext): void {
-  doubt(state, payment, ctx);
+/**
+ * Nobody knows whether the money has moved. The worker is free for other jobs, and the job waits for the answer until its payment expires. If the call may
+ * still run, none begins beside it [PY8].
+ */
+function stayInDoubt(state: DispatchState, payment: Payment, job: LiveJob | undefined, ctx: ReduceContext, mayStillRun = false): void {
+  doubt(state, payment, ctx, mayStillRun);
   if (job === undefined) return;
   if (payment.expiresAt <= ctx.now) return fail(state, job, ctx);
   releaseWorker(state, job, ctx);
@@ -128,10 +131,11 @@ export function carryOutOrder(state: DispatchState, { key, verb, stored }: Event
   return "done";
 }
 
-function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
+function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext, mayStillRun = false): void {
   const from = stepOf(payment);
   payment.doubts++;
-  const retryDue = nextTry(payment, ctx.now);
+  const callEnds = mayStillRun && payment.phase.kind === "settling" ? payment.phase.until - TIMING.settleReport + TIMING.settleCall : 0;
+  const retryDue = Math.max(nextTry(payment, ctx.now), Math.min(callEnds, payment.expiresAt));
   // A payment that may have moved is never void by time alone [PY8].
   if (payment.expiresAt > ctx.now) return movePayment(state, payment, { kind: "unknown", retryDue }, ctx, from);
   const isAsked = retryDue < payment.expiresAt + TIMING.unknownSettlement;
@@ -215,7 +219,7 @@ export function passPaymentTime(state: DispatchState, ctx: ReduceContext): void 
 /** Gives up a settle call whose end nobody has reported: its router or its connection is gone. */
 function giveUp(state: DispatchState, { key }: Payment, ctx: ReduceContext): void {
   const by = state.ledger.settlingByRequest.has(key) ? "request" : "hub";
-  settled(state, { key, settlement: { kind: "unknown", lost: true }, by, stored: null }, ctx);
+  settled(state, { key, settlement: { kind: "unknown", lost: true, mayStillRun: true }, by, stored: null }, ctx);
 }
 
 function askAgain(state: DispatchState, payment: Payment, ctx: ReduceContext): void {

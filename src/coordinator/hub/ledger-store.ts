@@ -29,6 +29,7 @@ const Phase = z.discriminatedUnion("kind", [
     transaction: z.string(),
     assumedAt: z.number().exactOptional(),
     by: z.enum(["balance", "others"]).exactOptional(),
+    own: z.string().exactOptional(),
   }),
   z.object({ kind: z.literal("credit"), transaction: z.string() }),
   z.object({

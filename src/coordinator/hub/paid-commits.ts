@@ -183,13 +183,17 @@ export class PaidCommits {
 
   async #askToSettle(key: string): Promise<SettleOutcome> {
     const { ledger, settle } = this.#parts;
+    let isSent = false;
     try {
       const texts = ledger.settleTexts(key);
-      return texts === null ? { kind: "unknown", reason: "payload_erased", lost: false } : await settle(texts.payload, texts.requirements);
+      if (texts === null) return { kind: "unknown", reason: "payload_erased", lost: false };
+      isSent = true;
+      return await settle(texts.payload, texts.requirements);
     } catch (error) {
       // Without an outcome the call would use one of the few places for settlements forever.
       logError("settlement_failed", errorFacts(error));
-      return { kind: "unknown", reason: "failed", lost: false };
+      // The call reports each fault of the facilitator as an outcome. If the call itself breaks off, its answer is lost.
+      return { kind: "unknown", reason: "failed", lost: isSent };
     }
   }
 
@@ -350,7 +354,7 @@ function asSettlement(outcome: SettleOutcome): Settlement {
     case "not_asked":
       return { kind: outcome.kind };
     case "unknown":
-      return { kind: "unknown", lost: outcome.lost };
+      return { kind: "unknown", lost: outcome.lost, ...(outcome.mayStillRun === true && { mayStillRun: true }) };
     default:
       return outcome satisfies never;
   }

@@ -26,8 +26,11 @@ export type SettleOutcome =
   | { kind: "refused" | "already_used"; reason: string; response: string }
   /** The facilitator did not accept the request: ask again. */
   | { kind: "not_asked"; reason: string }
-  /** The money may have moved: settle the same payload again. `lost`: there was no answer at all [PY8]. */
-  | { kind: "unknown"; reason: string; lost: boolean };
+  /**
+   * The money may have moved: settle the same payload again. `lost`: there was no answer at all. `mayStillRun`: there was none in time, and the facilitator may
+   * still be at it [PY8].
+   */
+  | { kind: "unknown"; reason: string; lost: boolean; mayStillRun?: true };
 
 /** The settings that name the facilitator. */
 type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
@@ -56,7 +59,8 @@ export async function settlePayment(where: Where, payloadJson: string, requireme
     return outcomeOf(meaningOf({ status, success, errorReason, transaction }), errorReason || `status_${status}`, answer);
   } catch (error) {
     if (!(error instanceof NoAnswer)) return { kind: "unknown", reason: "failed", lost: false };
-    return outcomeOf(meaningOf({ status: error.status, success: null, errorReason: "", transaction: "" }), error.reason, null);
+    const outcome = outcomeOf(meaningOf({ status: error.status, success: null, errorReason: "", transaction: "" }), error.reason, null);
+    return outcome.kind === "unknown" && error.status === "timeout" ? { ...outcome, mayStillRun: true } : outcome;
   }
 }
 

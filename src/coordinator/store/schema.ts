@@ -103,7 +103,7 @@ export const payments = sqliteTable(
     asset: text("asset").notNull(),
     /** Atomic units. */
     amount: text("amount").notNull(),
-    /** The settlement transaction. Empty if only an `already used` answer proves the settlement; null while no money has moved. */
+    /** The transaction that has moved its own money. Empty if it is not known: "already used" proved the settlement, or the operator did; null while no money has moved. */
     settlement: text("settlement"),
     updatedAt: integer("updated_at").notNull(),
     /** What of this payment is left in its payer's balance, in atomic units; null if nothing of it ever was or is. */

@@ -6,6 +6,7 @@ import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
 import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
+import { Settler } from "../../../src/coordinator/hub/settler.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
@@ -411,7 +412,7 @@ describe("a router and a hub that disagree", () => {
     await hub.stub.reserve(input, payment);
     expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
     await hub.pass(TIMING.settleReport);
-    await hub.pass(TIMING.settleRetry);
+    await hub.pass(TIMING.settleCall - TIMING.settleReport);
     await until(async () => facilitator.calls === 1, "a call of the hub");
     const response = JSON.stringify({ success: true, transaction: "0x01", network: "eip155:10143" });
     expect(await hub.stub.settled(input, payment.key, { kind: "settled", transaction: "0x01", response })).toMatchObject({ ok: true, settlement: response });
@@ -436,7 +437,7 @@ describe("a router and a hub that disagree", () => {
     await hub.pass(TIMING.settleReport);
     const known = await hub.stub.reserve(commitInput(), payment);
     await hub.stub.cancel(input.id, known.state === "known" ? (known.cancelToken ?? "") : "");
-    await hub.pass(TIMING.settleRetry);
+    await hub.pass(TIMING.settleCall - TIMING.settleReport);
     expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "already_used" });
     expect(await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true })).toMatchObject({ ok: true, jobId: input.id });
     expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId: input.id });
@@ -479,6 +480,18 @@ describe("a router and a hub that disagree", () => {
     await copied(payment.key, "unknown");
     expect(await hub.sql("SELECT doubts, lost_answer FROM payments")).toEqual([{ doubts: 1, lost_answer: 0 }]);
     expect(logged()).toContainEqual(expect.objectContaining({ level: "error", event: "settlement_failed" }));
+  });
+
+  test("[PY8] a settle call that breaks off on the way is a lost answer: the facilitator may have moved the money", async () => {
+    const hub = new TestHub();
+    listen();
+    const settle = vi.spyOn(Settler.prototype, "settle").mockRejectedValue(new Error("cut"));
+    onTestFinished(() => settle.mockRestore());
+    const payment = paymentInput();
+    await bought(hub, payment);
+    await hub.worker();
+    await copied(payment.key, "unknown");
+    expect(await hub.sql("SELECT doubts, lost_answer FROM payments")).toEqual([{ doubts: 1, lost_answer: 1 }]);
   });
 
   test("[PY8] a refusal is the answer of the request that waits for it, also while the hub is busy", async () => {
@@ -565,7 +578,7 @@ describe("a balance", () => {
     expect((await hub.job(input.id)).receipt).toMatchObject({ payment_ref: "0x01" });
     expect(await told(hub, input.id)).toMatchObject({ transaction: "0x01", extensions: { credit: spends } });
     expect(await told(hub, failed)).toMatchObject({ extensions: { credit: { ...credit, balance: "9000" } } });
-    expect(await copied(small.key, "void")).toMatchObject({ reason: "paid_by_credit", balance: null, settlement: "0x01" });
+    expect(await copied(small.key, "void")).toMatchObject({ reason: "paid_by_credit", balance: null, settlement: null });
     expect(await copy(large.key)).toMatchObject({ state: "credit", balance: "9000" });
     // Retention keeps what is owed.
     await hub.inside((self) => self.wake());

@@ -112,8 +112,7 @@ export function compare(transfers: readonly Received[], rows: readonly Row[]): {
   }
   for (const { key, state, payer, amount, settlement, balance, job, reason } of rows) {
     if (state === "held" || state === "settling" || state === "settled") faults.push(`payment ${key} is still ${state}`);
-    // What is void names the transaction of another payment, whose money has paid for its job.
-    if (settlement !== null && state !== "void" && !moved.has(key)) {
+    if (settlement !== null && !moved.has(key)) {
       if (settlement !== "") faults.push(`payment ${key} names ${settlement}, and nothing has moved`);
       books.assumed++;
       count(payer, BigInt(amount));

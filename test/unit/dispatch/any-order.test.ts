@@ -134,7 +134,7 @@ describe("events in any order", () => {
         // Without anyone's help everything ends.
         for (const name of [...desk.state.keyByConn.keys()]) desk.tell({ type: "disconnect", connId: name });
         // A call that is asked for always ends.
-        for (let call = 0; call < 12; call++) {
+        for (let call = 0; call < 24; call++) {
           desk.pass(200_000);
           for (const name of [...desk.state.ledger.settlingByHub]) desk.settled(name);
           checkIndexes(desk.state);

@@ -19,6 +19,7 @@ describe("docs/payments.md", () => {
     ["PY7", `If a request has not reported the outcome after ${seconds(TIMING.settleReport)}, the answer counts as lost.`],
     ["PY7", `If no worker is free within ${seconds(TIMING.claimWindow)}, the job fails with \`no_eligible_worker\``],
     ["PY8", `again after ${seconds(TIMING.settleRetry)} and then after twice as long each time, up to every ${minutes(TIMING.settleRetryMax)}`],
+    ["PY8", `so the first pause is ${seconds(TIMING.settleCall - TIMING.settle)}`],
     ["PY8", `the coordinator goes on asking for ${TIMING.unknownSettlement / 3_600_000} h`],
     ["PY8", `after pauses that double from ${minutes(TIMING.settleRetryMax)} to ${TIMING.settleRetryLate / 3_600_000} h`],
     ["PY8", `the facilitator gave no usable answer within ${seconds(TIMING.verify)}`],

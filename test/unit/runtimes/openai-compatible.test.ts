@@ -231,8 +231,8 @@ describe("finish_reason", () => {
   it.each<[string, unknown, { code: string; message: RegExp }]>([
     ["a content filter", chunk({}, "content_filter"), { code: "content_refused", message: /content filter/ }],
     ["a filter of another name", chunk({}, "SAFETY"), { code: "content_refused", message: /content filter/ }],
-    ["a tool call", chunk({}, "tool_calls"), { code: "runtime_error", message: /not whole: .*"tool_calls"/ }],
-    ["a server that gives up", chunk({}, "abort"), { code: "runtime_error", message: /not whole: .*"abort"/ }],
+    ["a tool call", chunk({}, "tool_calls"), { code: "runtime_error", message: /not complete: .*"tool_calls"/ }],
+    ["a server that gives up", chunk({}, "abort"), { code: "runtime_error", message: /not complete: .*"abort"/ }],
     ["an unknown word", chunk({}, `x${"y".repeat(500)}`), { code: "runtime_error", message: /^.{1,120}$/ }],
     ["an empty word", chunk({}, ""), { code: "runtime_error", message: /without a finish_reason/ }],
     ["[DONE] alone", "[DONE]", { code: "runtime_error", message: /without a finish_reason/ }],
