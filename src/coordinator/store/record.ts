@@ -154,7 +154,19 @@ function paymentRow({
   credit,
 }: PaymentCopy): Record<(typeof PAYMENT_COLUMNS)[number], string | number | null> {
   const reason = "reason" in phase ? phase.reason : null;
-  return { key, rev, state: phase.kind, reason, job_id: jobId, payer, asset, amount, settlement: ownTransaction(phase), updated_at: updatedAt, balance: credit?.left ?? null };
+  return {
+    key,
+    rev,
+    state: phase.kind,
+    reason,
+    job_id: jobId,
+    payer,
+    asset,
+    amount,
+    settlement: ownTransaction(phase),
+    updated_at: updatedAt,
+    balance: credit?.left ?? null,
+  };
 }
 
 /** The transaction that has moved a payment's own money; null if none has. A job that was paid from a balance shows its payer that of another payment. */
