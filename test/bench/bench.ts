@@ -21,11 +21,16 @@ const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [
 const PAGES = Buffer.alloc(8_192);
 const SYNCS = 400;
 
-type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; tries: number };
-const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, tries: 4 };
-const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, tries: 2 };
-/** The workers that are there while jobs come at a fixed rate, and where fsyncs and parts of a job are measured. */
+type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; turns: number; tries: number };
+const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, turns: 4, tries: 4 };
+const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, turns: 1, tries: 2 };
+/** The workers that are there while jobs come at a fixed rate, and where systems are compared and fsyncs and parts of a job are measured. */
 const RATE_WORKERS = 64;
+/** How long each turn takes where there are several, in seconds. */
+const TURN_SECONDS = 2;
+
+/** What a system gets at one time. `turn` counts from 1. */
+type Turn = { workers: number; rate: number | null; turn: number; seconds: number };
 
 /** A system that is up, on a state of its own. */
 type Started = { system: System; folder: string; running: Running };
@@ -39,14 +44,22 @@ async function started(system: System): Promise<Started> {
 
 /**
  * All measurements of one round. All systems are up, and take turns at each load: the speed of a machine changes within a minute, and then figures can be compared
- * only if seconds lie between them.
+ * only if seconds lie between them. Where systems are compared, they take several short turns.
  */
 async function round(systems: readonly System[], number: number, plan: Plan): Promise<Cell[]> {
   const cells: Cell[] = [];
   const all: Started[] = [];
   try {
     for (const system of systems) all.push(await started(system));
-    const loads = [...plan.workers.map((workers) => ({ workers, rate: null })), ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate }))];
+    const { seconds, turns } = plan;
+    const loads: Turn[] = [
+      ...plan.workers.flatMap((workers) =>
+        workers === RATE_WORKERS && turns > 1
+          ? Array.from({ length: turns }, (_, index) => ({ workers, rate: null, turn: index + 1, seconds: TURN_SECONDS }))
+          : [{ workers, rate: null, turn: 1, seconds }],
+      ),
+      ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate, turn: 1, seconds })),
+    ];
     for (const load of loads) for (const one of all) cells.push(...(await measured(one, number, plan, load)));
     for (const one of all) await measureParts(one, number, plan, cells);
   } finally {
@@ -59,12 +72,12 @@ async function round(systems: readonly System[], number: number, plan: Plan): Pr
 }
 
 /** One measurement of a system; none if a peer fails. */
-async function measured({ system, running }: Started, number: number, plan: Plan, load: { workers: number; rate: number | null }): Promise<Cell[]> {
+async function measured({ system, running }: Started, number: number, plan: Plan, { turn, ...load }: Turn): Promise<Cell[]> {
   const { name, waits } = system;
   const what = `round ${number}  ${name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
   let cell: Measurement;
   try {
-    cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, seconds: plan.seconds, scene: null }));
+    cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, scene: null }));
   } catch (error) {
     // A fault of ours must be seen. One of a peer costs this figure, and not the hours before it.
     if (name.startsWith(OURS)) throw error;
@@ -74,7 +87,7 @@ async function measured({ system, running }: Started, number: number, plan: Plan
   say(
     `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
   );
-  return [{ system: name, round: number, ...cell }];
+  return [{ system: name, round: number, turn, ...cell }];
 }
 
 /** Measures parts of a job alone, and counts the fsyncs of a job. What it finds becomes part of the system's figure with as many workers. */

@@ -21,7 +21,7 @@ const began = performance.now();
 export const say = (line: string): void => console.error(`${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s  ${line}`);
 
 /** What one run of the driver gives. */
-export type Measurement = Omit<Cell, "system" | "round">;
+export type Measurement = Omit<Cell, "system" | "round" | "turn">;
 
 /** What else to do in a run: count the fsyncs of the servers, which slows them, and call `mark` at its begin and end. */
 type Besides = { fsyncs?: boolean; mark?: (word: "begin" | "end") => Promise<void> };

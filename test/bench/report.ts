@@ -1,4 +1,4 @@
-// What npm run bench prints and writes: medians over the rounds, ratios within each round, and the curve of jobs per second over workers.
+// What npm run bench prints and writes: medians over the rounds, ratios within each turn, and the curve of jobs per second over workers.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, release } from "node:os";
@@ -7,10 +7,11 @@ import { ROOT } from "../../scripts/coordinator-process.ts";
 import { WORK_PER_JOB } from "../support/work-per-job.ts";
 import type { Probe } from "./driver.ts";
 
-/** One measurement. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
+/** One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
 export type Cell = {
   system: string;
   round: number;
+  turn: number;
   workers: number;
   rate: number | null;
   jobs: number;
@@ -74,15 +75,13 @@ function typical({ cells }: Results, system: string, workers: number, rate: numb
   return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
 }
 
-/** The median over the rounds of one figure of a system, by default our coordinator, divided by that of another one in the same round. */
+/** The median over all turns of one figure of a system, by default our coordinator, divided by that of another one in the same turn. */
 function ratio({ cells }: Results, system: string, workers: number, figure: (cell: Cell) => number, top: string = BASE): number {
-  const of = (name: string, round: number): Cell | undefined =>
-    cells.find((cell) => cell.system === name && cell.round === round && cell.workers === workers && cell.rate === null);
-  const rounds = [...new Set(cells.map(({ round }) => round))];
+  const atFullLoad = cells.filter((cell) => cell.workers === workers && cell.rate === null);
   return median(
-    rounds.flatMap((round) => {
-      const [mine, theirs] = [of(top, round), of(system, round)];
-      return mine === undefined || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
+    atFullLoad.flatMap((mine) => {
+      const theirs = atFullLoad.find((cell) => cell.system === system && cell.round === mine.round && cell.turn === mine.turn);
+      return mine.system !== top || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
     }),
   );
 }
@@ -330,8 +329,8 @@ export function write(results: Results): string {
   const text = `# Benchmarks
 
 Written by \`npm run bench\` on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}. All servers of a system ran on one core, the driver (workers and
-seekers) on another; ${results.plan.rounds} rounds, medians. All systems of a round are up, and take turns at each load. Compare figures of one run only, because the speed of a machine
-changes from hour to hour.
+seekers) on another; ${results.plan.rounds} rounds, medians. All systems of a round are up, and take turns at each load: with 64
+workers several short ones in each round. A ratio is the median of the ratios within one turn. Compare figures of one run only, because the speed of a machine changes within minutes.
 
 ![Jobs per second over the number of workers](jobs-per-second.svg)
 

@@ -8,6 +8,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
     ...{
       system,
       round,
+      turn: 1,
       workers: 64,
       rate: null,
       jobs: 100,
@@ -47,6 +48,13 @@ it("the table has the medians over the rounds, and ratios of figures of the same
   expect(peer[2]).toBe("400");
   // 2, 2.25 and 2.05: not 800 / 400.
   expect(peer).toContain("2.05");
+});
+
+it("a ratio is taken within a turn: the machine may be twice as fast in the next one", () => {
+  const turns = [cell("ours", 1, 800), cell("peer", 1, 400), cell("ours", 1, 400, { turn: 2 }), cell("peer", 1, 200, { turn: 2 })];
+  // The slow turn of the peer alone: without its pair it says nothing.
+  const text = table(results([...turns, cell("peer", 1, 100, { turn: 3 })]));
+  expect(row(text, "a peer & its store")).toContain("2.00");
 });
 
 it("ours and the bare platform are divided by each peer, in the same round", () => {
