@@ -34,6 +34,8 @@ export const TUNING = {
    */
   journalSpacing: 2,
   journalSpacingMax: 8,
+  /** How long changes are collected at least after a write of the journal is on the disk, ms: what has come while the disk was busy is written together. */
+  journalGathering: 1,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
   /**

@@ -108,17 +108,28 @@ export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
 }
 
-/** When the next batch is written: at once if the hub is at rest; later under load, and the more rows the last write had, the later. */
+/**
+ * When the next batch is written: at once if the hub is at rest; later under load, and the more rows the last write had, the later. A sync of the disk stops the
+ * hub, and on a slow disk it takes longer than that. Events that have come meanwhile share the next write, so it is not made at the first of them.
+ */
 export class Pace {
   #writtenAt = 0;
+  /** When the last write was on the disk, ms since the epoch; null while it is not. */
+  #syncedAt: number | null = 0;
   #spacing: number = TUNING.journalSpacing;
   #hasFailed = false;
 
   /** Notes that a batch of so many rows was written. */
   written(rows: number): void {
     this.#writtenAt = Date.now();
+    this.#syncedAt = null;
     this.#spacing = Math.min(Math.max(TUNING.journalSpacing, rows), TUNING.journalSpacingMax);
     this.#hasFailed = false;
+  }
+
+  /** Notes that the last write is on the disk. */
+  synced(): void {
+    this.#syncedAt = Date.now();
   }
 
   failed(): void {
@@ -141,6 +152,8 @@ export class Pace {
   /** How long a batch that begins now collects changes, ms; 0 at rest. A clock that was set back does not make it longer. */
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
-    return Math.max(0, Math.min(this.#spacing, this.#writtenAt + this.#spacing - Date.now()));
+    const now = Date.now();
+    const afterSync = (this.#syncedAt ?? now) + TUNING.journalGathering;
+    return Math.max(0, Math.min(this.#spacing, Math.max(this.#writtenAt + this.#spacing, afterSync) - now));
   }
 }

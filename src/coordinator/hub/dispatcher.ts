@@ -306,6 +306,10 @@ export class Dispatcher {
       return;
     }
     this.#pace.written(batch.rows);
+    this.#journal.onDisk().then(
+      () => this.#pace.synced(),
+      () => {},
+    );
     const lost = batch.outgoing.filter((message) => !this.#delivery.send(message, this.#state.jobs, batch.fresh)).map((message) => message.connId);
     try {
       const changed = new Map([...batch.fresh.keys(), ...batch.saves].map((id) => [id, this.#state.jobs.get(id)?.payloadBytes ?? 0]));

@@ -159,6 +159,11 @@ export class Journal {
       .toArray();
   }
 
+  /** Resolves when everything that was written so far is on the disk. */
+  onDisk(): Promise<void> {
+    return this.#storage.sync();
+  }
+
   /** Notes that D1 has these rows, in one transaction: those of jobs that have ended are deleted, for the others the revision is noted. */
   synced(rows: readonly JournalRow[]): void {
     const pairs = (of: (row: JournalRow) => boolean): string => JSON.stringify(rows.filter(of).map(({ id, rev }) => [id, rev]));

@@ -149,6 +149,7 @@ export class WorkerHub extends DurableObject<Env> {
         });
         this.#statements += writes.length;
         this.#pace.written(writes.length);
+        void this.ctx.storage.sync().then(() => this.#pace.synced());
         for (const one of afters) one();
         resolve();
       });

@@ -4,7 +4,7 @@ import { Batch, Pace } from "../../../src/coordinator/hub/batch.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 
 const NOW = Date.UTC(2026, 4, 6);
-const { journalPause, journalSpacing, journalSpacingMax } = TUNING;
+const { journalGathering, journalPause, journalSpacing, journalSpacingMax } = TUNING;
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW }));
 afterEach(() => void vi.useRealTimers());
@@ -13,6 +13,7 @@ test("at rest a batch is written at once", () => {
   const pace = new Pace();
   expect(pace.left()).toBe(0);
   pace.written(1_000);
+  pace.synced();
   vi.setSystemTime(NOW + journalSpacingMax);
   expect(pace.left()).toBe(0);
 });
@@ -43,6 +44,18 @@ test("after a write the next batch collects changes for as many ms as that one h
   expect(left).toEqual([journalSpacing, journalSpacing, journalSpacing + 1, journalSpacingMax - 1, ...[journalSpacingMax, journalSpacingMax], journalSpacing]);
   vi.setSystemTime(NOW + 1);
   expect(pace.left()).toBe(journalSpacing - 1);
+});
+
+test("on a slow disk what has come during a sync is written together, and not at the first of these events", () => {
+  const pace = new Pace();
+  pace.written(1);
+  // The sync has stopped the hub. The events that have come meanwhile may be handled before the hub hears of its end.
+  vi.setSystemTime(NOW + 5 * journalSpacingMax);
+  expect(pace.left()).toBe(journalGathering);
+  pace.synced();
+  expect(pace.left()).toBe(journalGathering);
+  vi.setSystemTime(NOW + 5 * journalSpacingMax + journalGathering);
+  expect(pace.left()).toBe(0);
 });
 
 test("a clock that was set back makes the time no longer", () => {
