@@ -1,6 +1,6 @@
 // One abuser with any number of keys beside honest workers: the guarantees of docs/threats.md, in simulated time [JB11].
 import { describe, expect, test } from "vitest";
-import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, HONEST, type Personality, type Plan, type WorkerPlan } from "./plan.ts";

@@ -29,7 +29,7 @@ import { broken } from "./violation.ts";
 import type { World } from "./world.ts";
 
 type Ended = { outcome: Outcome; rev: number; holders: readonly string[] };
-type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost" | { otherId: string };
+type Answer = "accepted" | "refused" | "no_trusted_worker" | "lost";
 
 /** The steps of payments whose money cannot have moved, and whose job neither runs nor is paid from a balance. */
 const CANNOT_HAVE_MOVED: readonly PaymentStep[] = ["held", "void unused", "void refused", "void by_operator", "void by_chain"];
@@ -221,10 +221,12 @@ export class Hub {
     if (frame.type === "drain" && socket.attachment !== null) socket.attachment.draining = true;
     if (frame.type === "heartbeat") this.#step({ type: "heard", connId });
     else if (frame.type !== "complete") this.#step({ ...frame, connId });
-    else if (this.#step({ ...frame, connId }) === "not_live") {
+    else {
       const { jobId } = frame;
+      const isNotLive = this.memory?.keyByConn.has(connId) === true && !this.memory.jobs.has(jobId);
+      this.#step({ ...frame, connId });
       // The shell looks the job up and answers; that it is asked for again is all that matters here.
-      this.#batch.sends.push({ type: "completion_ack", connId, jobId, answer: { status: "rejected", error: "already_terminal" } });
+      if (isNotLive) this.#batch.sends.push({ type: "completion_ack", connId, jobId, answer: { status: "rejected", error: "already_terminal" } });
     }
   }
 
@@ -693,7 +695,7 @@ function noChanges(): Changes {
 
 /** What a seeker hears about its submit. */
 function wordOf(submission: Submission): Answer {
-  if (submission.ok) return submission.value.kind === "known" ? { otherId: submission.value.jobId } : "accepted";
+  if (submission.ok) return "accepted";
   return submission.reason === "no_trusted_worker" ? "no_trusted_worker" : "refused";
 }
 

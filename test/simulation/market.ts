@@ -6,10 +6,10 @@ import {
   type KeyRecord,
   type LiveJob,
   NEW_KEY,
-  QUEUE_SIZE,
   type Reduced,
   type Worker,
 } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { START } from "./agenda.ts";
 import { suits } from "./indexes.ts";
 import { Random } from "./random.ts";

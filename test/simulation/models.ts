@@ -95,7 +95,7 @@ export class Models {
     const isRefused = "reason" in answer && answer.reason === "no_such_model";
     if (isRefused) this.#world.stats.noSuchModel++;
     if (isRefused && (this.#isKnown || this.#wasLive)) broken("JB10", `${id} is refused though ${model} is known`);
-    const isNew = ("ok" in answer && answer.ok && answer.value.kind === "accepted" && !this.#wasLive) || ("state" in answer && answer.state === "reserved");
+    const isNew = ("ok" in answer && answer.ok && !this.#wasLive) || ("state" in answer && answer.state === "reserved");
     // A payment that was reserved before comes again as reserved.
     if (isNew && !this.#isKnown && "ok" in answer) broken("JB10", `${id} is accepted, and nobody has ${model}`);
   }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { runHistory } from "./history.ts";
 import { freePlanOf, type Plan, planOf } from "./plan.ts";
 import { PLANTED_MARKET_BUGS, PLANTED_QUEUE_BUGS } from "./planted-market-bugs.ts";

@@ -1,7 +1,8 @@
 // The plan of a seed: workers, jobs, faults and rates, all decided before the history starts.
 import type { JobType } from "../../src/protocol/job.ts";
 import type { Tier } from "../../src/protocol/worker-messages.ts";
-import { type DispatchSettings, QUEUE_SIZE } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchSettings } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { type PayingPlan, payingPlanOf } from "./paying-plan.ts";
 import { type ContextPlan, contextPlanOf } from "./contexts.ts";
 import { type ModelPlan, modelPlanOf } from "./models.ts";

@@ -128,7 +128,6 @@ export class Seekers {
           if (money.late.chance(money.plan.cancelsJobs)) agenda.after(money.late.between(0, money.late.pick([300, 20_000])), () => hub.cancel(request.id));
           if (hub.settledByRequest(request.facts.key)) this.#settle(request.order);
         } else if (said === "refused" || said === "no_trusted_worker") money.refused(request);
-        else if (said !== "lost") money.same(request, said.otherId);
         else if (tries > 1) agenda.after(money.random.between(50, 2_000), () => this.#submit(request, payer, tries - 1));
       },
       // A router of an earlier version leaves it to the hub.

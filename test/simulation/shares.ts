@@ -1,5 +1,6 @@
 // Recomputes the shares of the queue and compares them, for the simulation [LM1].
-import { type DispatchSettings, type DispatchState, type JobFacts, type LiveJob, QUEUE_SIZE, type Worker } from "../../src/coordinator/dispatch/index.ts";
+import type { DispatchSettings, DispatchState, JobFacts, LiveJob, Worker } from "../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { sharePoolOf, suits } from "./indexes.ts";
 import { Random } from "./random.ts";
 import { broken } from "./violation.ts";

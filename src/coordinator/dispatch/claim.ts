@@ -17,7 +17,7 @@ import {
   needsProven,
   ownersOf,
   queuedBytes,
-  newJob,
+  untriedJob,
   type Wanted,
 } from "./workers.ts";
 
@@ -136,7 +136,7 @@ export function recheckSilent(state: DispatchState, ctx: ReduceContext): void {
 
 /** True if a job that comes now would get a worker at once. */
 export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceContext): boolean {
-  const find = () => findWorker(state, newJob(job), ctx, () => true);
+  const find = () => findWorker(state, untriedJob(job), ctx, () => true);
   return find() !== undefined || (recheckSilentIfDue(state, ctx) && find() !== undefined);
 }
 

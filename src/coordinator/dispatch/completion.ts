@@ -3,9 +3,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { blameStrike, praise } from "./blame.ts";
-import { type CompletionAnswer, type EventOf, type ReduceContext, save, type Send } from "./events.ts";
+import { type EventOf, type ReduceContext, save, type Send } from "./events.ts";
 import { closeWorker, deny, finish, requeue } from "./lifecycle.ts";
-import type { DispatchState, LiveJob, Worker } from "./state.ts";
+import { type DispatchState, jobLeasedTo, type LiveJob, type Worker } from "./state.ts";
 
 type Completion = EventOf<"complete">;
 
@@ -13,20 +13,16 @@ type Completion = EventOf<"complete">;
  * Handles a worker's result. It counts if the worker held a lease of the job at any time and the job has not ended. The first valid result wins, even a
  * late one [WS12, JB6].
  */
-export function complete(state: DispatchState, worker: Worker, event: Completion, ctx: ReduceContext): CompletionAnswer {
+export function complete(state: DispatchState, worker: Worker, event: Completion, ctx: ReduceContext): void {
   const job = state.jobs.get(event.jobId);
-  if (job === undefined) return "not_live";
-  judge(state, worker, job, event, ctx);
-  return "judged";
-}
-
-function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Completion, ctx: ReduceContext): void {
+  // The shell looks a job up that has ended, and answers.
+  if (job === undefined) return;
   if (!job.holders.some((holder) => holder.key === worker.key)) {
     answer(event, { status: "rejected", error: "not_assigned" }, ctx);
     return strike(state, worker, job, ctx);
   }
   // A bad result of an earlier attempt must not end the present one.
-  const isPresent = isPresentAttempt(job, worker, event.attempt);
+  const isPresent = jobLeasedTo(state, worker, job.id, event.attempt) !== undefined;
   switch (event.verdict) {
     case "output_too_large":
       answer(event, { status: "rejected", error: "output_too_large" }, ctx);
@@ -56,11 +52,6 @@ function judge(state: DispatchState, worker: Worker, job: LiveJob, event: Comple
   const outcome = { status: "completed", key: worker.key, verified: event.verdict === "valid" } as const;
   // The worker that runs the job now may stop, even if it is a later attempt of this same worker.
   finish(state, job, outcome, isPresent ? null : "completed", ctx);
-}
-
-function isPresentAttempt(job: LiveJob, worker: Worker, attempt: number | undefined): boolean {
-  if (job.phase.kind !== "leased" || job.phase.connId !== worker.connId) return false;
-  return attempt === undefined || attempt === job.phase.lease.attempt;
 }
 
 function answer(event: Completion, answer: Extract<Send, { type: "completion_ack" }>["answer"], ctx: ReduceContext): void {

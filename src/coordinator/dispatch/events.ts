@@ -1,7 +1,6 @@
 // The contract between the core and the hub around it: events go in, answers and changes come out. The last types are the context that the functions of the
 // core share during one event. On a job's way: every step.
 import type { FailureCause, JobType } from "../../protocol/job.ts";
-import type { Result } from "../../protocol/result.ts";
 import type { CompletionRefusal, Tier, WorkerFailure } from "../../protocol/worker-messages.ts";
 import type { StoredModel } from "./known-models.ts";
 import type { Finding, Payment, PaymentFacts, Reservation, Settlement, StoredCredits } from "./ledger.ts";
@@ -120,7 +119,7 @@ export type RowChange =
   | { type: "record"; key: string; authenticated: boolean; record: KeyRecord }
   /** Write what is remembered of a model [JB10]. */
   | ({ type: "model" } & StoredModel)
-  /** `opensCredit`: true if its money has just come into its payer's balance. */
+  /** `opensCredit`: true if its money has just come into its payer's balance. A reservation is kept in memory only: the hub writes no row [PY5]. */
   | { type: "save_payment"; payment: Payment; opensCredit?: boolean }
   /** Forget this reservation, so that the same payment can come again. It has no row: the hub writes nothing. */
   | { type: "drop_payment"; key: string };
@@ -142,15 +141,10 @@ export type Send =
  */
 export type Changes = { rows: RowChange[]; sends: Send[]; settles: string[] };
 
-/** The answer to a submit. `known`: its payment pays for this job already, so it is the same commit again. */
-export type Submission = Result<{ kind: "accepted" } | { kind: "known"; jobId: string }, SubmitRefusal>;
+/** The answer to a submit. */
+export type Submission = { ok: true } | { ok: false; reason: SubmitRefusal };
 /** Why a submit is refused. */
 export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "no_trusted_worker";
-/**
- * The answer to a completion. `judged`: its acknowledgement is among the sends. `not_live`: the core does not know the job, so the shell looks for it among
- * the ended jobs and sends the acknowledgement.
- */
-export type CompletionAnswer = "judged" | "not_live";
 
 /** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
 export type OrderVerb = "credit" | "void";
@@ -161,7 +155,7 @@ export type OrderVerb = "credit" | "void";
 export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "has_balance" | "no_such_payment";
 
 /** The answer to the caller of an event; null for events without an answer, and for an event of a replaced socket. */
-export type Answer = Submission | Reservation | CompletionAnswer | OrderOutcome | null;
+export type Answer = Submission | Reservation | OrderOutcome | null;
 
 /** The result of `reduce`. */
 export type Reduced<A extends Answer = Answer> = Changes & { answer: A };

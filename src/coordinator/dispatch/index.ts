@@ -1,7 +1,6 @@
 export type {
   Answer,
   Changes,
-  CompletionAnswer,
   DispatchEvent,
   EventOf,
   JobEnd,
@@ -43,8 +42,8 @@ export {
   type Settlement,
   stepOf,
 } from "./ledger.ts";
-export { mayComeAgain, restorePayments } from "./reservation.ts";
+export { paysAlready, restorePayments } from "./reservation.ts";
 export type { StoredModel } from "./known-models.ts";
 export { isKnownNetwork, NEW_KEY } from "./standing.ts";
 export { OrderedPool } from "./pools.ts";
-export { FairShare, QUEUE_SIZE } from "./shares.ts";
+export { FairShare } from "./shares.ts";

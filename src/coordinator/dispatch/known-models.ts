@@ -30,7 +30,8 @@ export class KnownModels {
     this.#places.give(network, before.length);
     const kept = after.filter(() => this.#places.take(network));
     this.#hasFreePlaces ||= kept.length < before.length;
-    const [had, has] = [new Set(before), new Set(kept)];
+    const had = new Set(before);
+    const has = new Set(kept);
     const fresh: string[] = [];
     for (const name of has) {
       if (had.has(name)) continue;
@@ -84,7 +85,7 @@ export class KnownModels {
 
   /** True if a job for this model may wait: a worker offers it, or did a short time ago, or workers that were lost may still come back. */
   isKnown(name: string, now: number): boolean {
-    return this.#offers.has(name) || isWithin(this.#lostAt, TIMING.modelsReturn, now) || isWithin(this.#left.get(name)?.at, TIMING.modelRemembered, now);
+    return this.#offers.has(name) || isRecent(this.#lostAt, TIMING.modelsReturn, now) || isRecent(this.#left.get(name)?.at, TIMING.modelRemembered, now);
   }
 
   /**
@@ -114,7 +115,7 @@ export class KnownModels {
   }
 }
 
-/** True for `period` after this time. A time in the future was noted before the clock was set back. */
-function isWithin(at: number | null | undefined, period: number, now: number): boolean {
-  return typeof at === "number" && now < Math.min(at, now) + period;
+/** True for `period` after this time, and before it: a time in the future was noted before the clock was set back. */
+function isRecent(at: number | null | undefined, period: number, now: number): boolean {
+  return typeof at === "number" && now - at < period;
 }

@@ -80,10 +80,10 @@ export type Credit = { left: string; lent: string; since: number; transaction: s
 export type Unresolved = "expired" | "already_used" | "assumed" | "illegal_move";
 
 /**
- * Every legal move of a payment, from each step to the steps that may follow it. `none`: the ledger has no row. A step is a phase, with the part of it that
- * decides what may follow: why it is `void` or `unresolved`, whether it is settling `again` after a doubt, and whether the settlement is only `assumed`. A move
- * that is not here is a bug and never made. What may have moved money never becomes void or held, unless the chain has shown or the operator has found that
- * none moved [PY8].
+ * Every legal move of a payment, from each step to the steps that may follow it. `none`: the ledger does not know it. A step is a phase, with the part of it
+ * that decides what may follow: why it is `void` or `unresolved`, whether it is settling `again` after a doubt, and whether the settlement is only `assumed`. A
+ * move that is not here is a bug and never made. What may have moved money never becomes void or held, unless the chain has shown or the operator has found
+ * that none moved [PY8].
  */
 export const MOVES = {
   none: ["reserved"],
@@ -115,7 +115,7 @@ export const MOVES = {
 /** The step of a payment in {@link MOVES}. */
 export type PaymentStep = keyof typeof MOVES;
 
-/** The step of a payment that has a row. */
+/** The step of a payment. */
 export function stepOf({ phase, doubts }: Pick<Payment, "phase" | "doubts">): PaymentStep {
   if (phase.kind === "void") return `void ${phase.reason}`;
   if (phase.kind === "unresolved") return `unresolved ${phase.reason}`;
@@ -206,7 +206,7 @@ export type Ledger = {
   readonly assumed: Map<string, { payer: string | null; at: number }>;
 };
 
-/** The outcome of a settle call [PY8]. */
+/** What the core reads of the outcome of a settle call (`SettleOutcome` of payment/facilitator.ts) [PY8]. */
 export type Settlement =
   | { kind: "settled"; transaction: string }
   | { kind: "refused" }
@@ -259,6 +259,11 @@ export function indexPayment(ledger: Ledger, payment: Payment): void {
     ledger.settleQueue.delete(key);
     ledger.askQueue.delete(key);
   }
+}
+
+/** The payment of a job that is in the ledger; undefined for a free job, and for a payment that is done. */
+export function paymentOf({ payments }: Ledger, { payment }: { payment: string | null }): Payment | undefined {
+  return payment === null ? undefined : payments.get(payment);
 }
 
 /** Removes a payment from the ledger as if it had never come. */

@@ -1,7 +1,7 @@
 // Moves a payment with its job: held while the job waits, settling while a worker is claimed, closed when the job ends. On a job's way: claim → settle.
 import { TIMING } from "../../protocol/times.ts";
 import { type Outcome, type ReduceContext, save } from "./events.ts";
-import { checkMove, type CreditPart, creditsOf, dropPayment, indexPayment, mayGiveBack, type Payment, type PaymentPhase, stepOf } from "./ledger.ts";
+import { checkMove, type CreditPart, creditsOf, dropPayment, indexPayment, mayGiveBack, type Payment, paymentOf, type PaymentPhase, stepOf } from "./ledger.ts";
 import { beginWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
 import { countsForNetwork, isEligible } from "./workers.ts";
@@ -27,13 +27,13 @@ export function forgetPayment(state: DispatchState, payment: Payment, ctx: Reduc
 
 /** The payment that must be settled before a job is assigned; undefined for a job that is free or paid. */
 export function owedPayment(state: DispatchState, job: LiveJob): Payment | undefined {
-  const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
+  const payment = paymentOf(state.ledger, job);
   return payment?.phase.kind === "held" ? payment : undefined;
 }
 
 /** True if money has moved for a job: its payment is settled, or it is paid from a balance. */
 export function isPaid(state: DispatchState, job: LiveJob): boolean {
-  const kind = state.ledger.payments.get(job.payment ?? "")?.phase.kind;
+  const kind = paymentOf(state.ledger, job)?.phase.kind;
   return kind === "settled" || kind === "covered";
 }
 
@@ -48,16 +48,18 @@ export function startSettling(state: DispatchState, payment: Payment, ctx: Reduc
     timers.add(key, expiresAt, 0);
     return;
   }
-  if (ctx.settledByRequest === key) settlingByRequest.add(key);
-  else if (settlingByHub.size >= state.settings.settlements) {
+  const byRequest = ctx.settledByRequest === key;
+  if (!byRequest && settlingByHub.size >= state.settings.settlements) {
     (state.jobs.has(payment.jobId) ? settleQueue : askQueue).add(key);
     timers.remove(key);
     return;
-  } else {
+  }
+  if (byRequest) settlingByRequest.add(key);
+  else {
     settlingByHub.add(key);
     ctx.settles.push(key);
   }
-  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport, ...(ctx.settledByRequest === key && { by: "request" }) }, ctx);
+  movePayment(state, payment, { kind: "settling", until: ctx.now + TIMING.settleReport, ...(byRequest && { by: "request" }) }, ctx);
   const job = state.jobs.get(payment.jobId);
   if (job?.phase.kind !== "settling" || job.phase.claimed === null) return;
   job.phase.releaseDue = ctx.now + TIMING.hold;
@@ -79,8 +81,9 @@ export function awaitsTurn(state: DispatchState, job: LiveJob): boolean {
  * @returns The reference of the settlement that the job has spent, for its receipt [PY10]; null if there is none, or if the facilitator did not name it.
  */
 export function closePaymentOf(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceContext): string | null {
-  const payment = job.payment === null ? undefined : state.ledger.payments.get(job.payment);
+  const payment = paymentOf(state.ledger, job);
   if (payment?.jobId !== job.id) return null;
+  // As it is before it is closed: close() gives the payment its next phase.
   const { phase } = payment;
   const { settleQueue, askQueue } = state.ledger;
   if (settleQueue.delete(payment.key)) askQueue.add(payment.key);
@@ -112,15 +115,34 @@ function judgeSpent(state: DispatchState, job: LiveJob, payment: Payment, outcom
 
 function close(state: DispatchState, payment: Payment, spent: boolean, ctx: ReduceContext): void {
   const { phase } = payment;
-  if (phase.kind === "held") movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
-  else if (phase.kind === "covered") endCover(state, payment, phase, spent, ctx);
-  else if (phase.kind !== "settled") return;
-  else if (spent) movePayment(state, payment, { ...phase, kind: "spent" }, ctx);
+  switch (phase.kind) {
+    case "held":
+      return movePayment(state, payment, { kind: "void", reason: "unused" }, ctx);
+    case "covered":
+      return endCover(state, payment, phase, spent, ctx);
+    case "settled":
+      return closeSettled(state, payment, phase, spent, ctx);
+    case "settling":
+    case "unknown":
+      // It becomes a credit or void when its outcome is known.
+      return;
+    case "reserved":
+    case "unresolved":
+    case "credit":
+    case "spent":
+    case "void":
+      return;
+    default:
+      return phase satisfies never;
+  }
+}
+
+function closeSettled(state: DispatchState, payment: Payment, phase: Extract<PaymentPhase, { kind: "settled" }>, spent: boolean, ctx: ReduceContext): void {
+  if (spent) return movePayment(state, payment, { ...phase, kind: "spent" }, ctx);
+  const { assumedAt } = phase;
   // Only the operator can make a credit of a settlement that was assumed [PY8].
-  else if (phase.assumedAt !== undefined)
-    movePayment(state, payment, { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt: phase.assumedAt }, ctx);
-  else openCredit(state, payment, phase.transaction, ctx);
-  // A payment that is settling or unknown becomes a credit or void when its outcome is known.
+  if (assumedAt !== undefined) return movePayment(state, payment, { kind: "unresolved", reason: "assumed", retryDue: null, assumedAt }, ctx);
+  openCredit(state, payment, phase.transaction, ctx);
 }
 
 /** Puts the money of a payment into its payer's balance: it has moved, and its job has failed [PY9]. */
@@ -149,7 +171,7 @@ export function cover(state: DispatchState, payment: Payment, jobId: string, ctx
   if (owed > 0n) throw new Error("a balance does not cover a payment");
   const { phase } = payment;
   const own = phase.kind === "credit" || phase.kind === "spent" ? phase.transaction : null;
-  for (const { lender, amount } of parts) lend(state, lender, amount, 0n, ctx, payment);
+  for (const { lender, amount } of parts) lend(state, lender, { lent: amount, spent: 0n }, ctx, payment);
   payment.jobId = jobId;
   const taken = parts.map(({ lender, amount }): CreditPart => ({ key: lender.key, amount: String(amount) }));
   movePayment(state, payment, { kind: "covered", transaction: transaction ?? "", parts: taken, own }, ctx);
@@ -161,7 +183,7 @@ type Covered = Extract<PaymentPhase, { kind: "covered" }>;
 function endCover(state: DispatchState, payment: Payment, { parts, transaction, own }: Covered, spent: boolean, ctx: ReduceContext): void {
   for (const { key, amount } of parts) {
     const lender = state.ledger.payments.get(key);
-    if (lender !== undefined) lend(state, lender, -BigInt(amount), spent ? BigInt(amount) : 0n, ctx, payment);
+    if (lender !== undefined) lend(state, lender, { lent: -BigInt(amount), spent: spent ? BigInt(amount) : 0n }, ctx, payment);
   }
   movePayment(state, payment, endOfCover(payment, transaction, own, spent), ctx);
 }
@@ -172,11 +194,14 @@ function endOfCover({ credit }: Payment, transaction: string, own: string | null
   return credit === undefined ? { kind: "spent", transaction: own, by: "others" } : { kind: "credit", transaction: own };
 }
 
-/** Lends an amount of a credit to a job, or takes it back (less than 0); `spent` of it is gone. The row of `payment` is saved by the caller. */
-function lend(state: DispatchState, lender: Payment, amount: bigint, spent: bigint, ctx: ReduceContext, payment: Payment): void {
+/** How a credit changes: `lent` is what a job gets of it, less than 0 for what it gives back; `spent` is gone. */
+type Loan = { lent: bigint; spent: bigint };
+
+/** Lends a part of a credit to the job of `payment`, or ends that. The row of `payment` is saved by the caller. */
+function lend(state: DispatchState, lender: Payment, loan: Loan, ctx: ReduceContext, payment: Payment): void {
   if (lender.credit === undefined) return;
-  const lent = BigInt(lender.credit.lent) + amount;
-  const left = BigInt(lender.credit.left) - amount - spent;
+  const lent = BigInt(lender.credit.lent) + loan.lent;
+  const left = BigInt(lender.credit.left) - loan.lent - loan.spent;
   if (left + lent === 0n) delete lender.credit;
   else lender.credit = { ...lender.credit, left: String(left), lent: String(lent) };
   if (lender === payment) return;

@@ -7,17 +7,17 @@ import { admitArrived, hasPlace, matchWorker, recheckSilent, rematchJob } from "
 import { complete } from "./completion.ts";
 import {
   type Answer,
-  type CompletionAnswer,
   type DispatchEvent,
   type EventOf,
   type OrderOutcome,
+  type Paying,
   type ReduceContext,
   type Reduced,
   type ReduceInput,
   save,
   type Submission,
 } from "./events.ts";
-import type { Reservation } from "./ledger.ts";
+import { paymentOf, type Reservation } from "./ledger.ts";
 import {
   addJob,
   closeWorker,
@@ -38,7 +38,7 @@ import { awaitsTurn, closeWithoutJob, isPaid } from "./payment-moves.ts";
 import { changeTier, placeModels, register, update } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
-import { armTicks, type DispatchState, executionTime, type JobFacts, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
+import { armTicks, createJob, type DispatchState, executionTime, type JobFacts, jobLeasedTo, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
@@ -48,7 +48,6 @@ import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker 
  */
 export function reduce(state: DispatchState, event: EventOf<"submit">, input: ReduceInput): Reduced<Submission>;
 export function reduce(state: DispatchState, event: EventOf<"reserve">, input: ReduceInput): Reduced<Reservation>;
-export function reduce(state: DispatchState, event: EventOf<"complete">, input: ReduceInput): Reduced<CompletionAnswer | null>;
 export function reduce(state: DispatchState, event: EventOf<"order">, input: ReduceInput): Reduced<OrderOutcome>;
 export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced;
 export function reduce(state: DispatchState, event: DispatchEvent, input: ReduceInput): Reduced {
@@ -75,10 +74,6 @@ function handle(state: DispatchState, event: DispatchEvent, ctx: ReduceContext):
       return submit(state, event.job, event.payment, ctx);
     case "reserve":
       return reserve(state, event.payment, event.job, event.stored, ctx);
-    case "complete": {
-      const worker = workerOn(state, event.connId);
-      return worker === undefined ? null : complete(state, worker, event, ctx);
-    }
     case "order":
       return carryOutOrder(state, event, ctx);
     default:
@@ -92,11 +87,7 @@ function workerOn(state: DispatchState, connId: string): Worker | undefined {
   return state.workers.get(state.keyByConn.get(connId) ?? "");
 }
 
-function handleWithoutAnswer(
-  state: DispatchState,
-  event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "complete" | "order" }>,
-  ctx: ReduceContext,
-): void {
+function handleWithoutAnswer(state: DispatchState, event: Exclude<DispatchEvent, { type: "submit" | "reserve" | "order" }>, ctx: ReduceContext): void {
   switch (event.type) {
     case "release":
       return release(state, event.key, event.jobId, ctx);
@@ -136,6 +127,8 @@ function handleWithoutAnswer(
       return failed(state, worker, event, ctx);
     case "reject":
       return reject(state, worker, event, ctx);
+    case "complete":
+      return complete(state, worker, event, ctx);
     case "oversized":
       return oversized(state, worker, event, ctx);
     case "drain":
@@ -145,32 +138,11 @@ function handleWithoutAnswer(
   }
 }
 
-const ACCEPTED: Submission = { ok: true, value: { kind: "accepted" } };
+const ACCEPTED: Submission = { ok: true };
 
-function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">["payment"], ctx: ReduceContext): Submission {
+function submit(state: DispatchState, facts: JobFacts, paying: Paying | undefined, ctx: ReduceContext): Submission {
   if (state.jobs.has(facts.id)) return ACCEPTED;
-  const job: LiveJob = {
-    ...facts,
-    seq: state.nextSeq++,
-    rev: 0,
-    attempts: 0,
-    started: false,
-    streamed: false,
-    holders: [],
-    tried: new Set(),
-    struck: new Set(),
-    denials: [],
-    payment: null,
-    payer: null,
-    cause: null,
-    message: null,
-    outgrown: null,
-    totalDue: facts.createdAt + TIMING.total,
-    windowDue: facts.createdAt + TIMING.claimWindow,
-    savedExecuteDue: 0,
-    graceSaved: false,
-    phase: { kind: "waiting", claimDue: facts.createdAt + TIMING.claimWindow },
-  };
+  const job = createJob(facts, state.nextSeq++);
   const refused = <Reason extends string>(reason: Reason) => {
     if (paying !== undefined) release(state, paying.key, job.id, ctx);
     return { ok: false, reason } as const;
@@ -185,9 +157,10 @@ function submit(state: DispatchState, facts: JobFacts, paying: EventOf<"submit">
   if (paying !== undefined) {
     const bought = purchase(state, paying, facts, ctx);
     if (!bought.ok) return bought;
-    if (bought.value.kind === "known") return { ok: true, value: bought.value };
-    job.payment = bought.value.payment;
-    job.payer = state.ledger.payments.get(job.payment)?.payer ?? null;
+    // The same submit again, and its job has ended.
+    if (bought.value === "known") return ACCEPTED;
+    job.payment = paying.key;
+    job.payer = paymentOf(state.ledger, job)?.payer ?? null;
   }
   addJob(state, job);
   ctx.rows.push({ type: "insert", job: facts });
@@ -206,8 +179,8 @@ function restored(state: DispatchState, { damaged, models = [] }: EventOf<"resto
 /** Ends the jobs whose payment's row could not be read, unless a worker has had the job already: no worker works unpaid [PY7]. */
 function failUnpayable(state: DispatchState, ctx: ReduceContext): void {
   for (const job of [...state.jobs.values()]) {
-    if (job.payment === null || state.ledger.payments.has(job.payment) || job.holders.length > 0) continue;
-    finish(state, job, { status: "failed", cause: "payment_failed" }, null, ctx);
+    if (job.payment === null || paymentOf(state.ledger, job) !== undefined || job.holders.length > 0) continue;
+    finish(state, job, failure("payment_failed"), null, ctx);
   }
 }
 
@@ -246,13 +219,6 @@ function heard(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   worker.silent = false;
   indexWorker(state, worker);
   matchWorker(state, worker, ctx);
-}
-
-/** The job with this id and attempt, if it is leased to this worker on the socket that got it. */
-function jobLeasedTo(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
-  const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
-  if (job === undefined || job.phase.kind !== "leased") return undefined;
-  return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
 }
 
 /** Handles `job_ack` and `job_progress`: the job runs, and its execution time starts again [WS9, JB4]. */
@@ -314,7 +280,7 @@ function drain(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
 
 function cancel(state: DispatchState, { jobId, unlessStarted = false }: EventOf<"cancel">, ctx: ReduceContext): void {
   const job = state.jobs.get(jobId);
-  if (job !== undefined && !(unlessStarted && job.started)) finish(state, job, { status: "failed", cause: "cancelled" }, "cancelled", ctx);
+  if (job !== undefined && !(unlessStarted && job.started)) finish(state, job, failure("cancelled"), "cancelled", ctx);
 }
 
 /** Handles everything that is due: job timers, payments, the tick, the sweep. */
@@ -338,7 +304,7 @@ function passTime(state: DispatchState, ctx: ReduceContext): void {
 function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.totalDue <= ctx.now) {
     blameOverstay(state, job, ctx);
-    return finish(state, job, { status: "failed", cause: lateCause(state, job, ctx.now) }, "deadline_exceeded", ctx);
+    return finish(state, job, failure(lateCause(state, job, ctx.now)), "deadline_exceeded", ctx);
   }
   const { phase } = job;
   switch (phase.kind) {

@@ -16,14 +16,12 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   if (known !== null) {
     if (known.digest !== facts.digest || known.binding !== facts.binding) return { state: "refused", reason: "payment_already_used" };
     if (known.phase.kind === "reserved") return known.jobId === job.id ? { state: "reserved" } : { state: "busy" };
-    if (known.phase.kind === "void" && (known.phase.reason === "refused" || known.phase.reason === "by_operator"))
-      return { state: "refused", reason: "payment_already_used" };
+    const step = stepOf(known);
+    if (step === "void refused" || step === "void by_operator") return { state: "refused", reason: "payment_already_used" };
     // A payment in doubt was answered 201 when it came first, so a repeated request gets 201 too.
-    const isUsed =
-      (known.phase.kind === "unresolved" && known.phase.reason === "already_used") || (known.phase.kind === "void" && known.phase.reason === "by_chain");
+    const isUsed = step === "unresolved already_used" || step === "void by_chain";
     if (isUsed && known.doubts === 0) return { state: "refused", reason: "payment_already_used" };
-    // This payment belongs to this job already: the answer to its submit was lost.
-    if (!mayComeAgain(known) || known.jobId === job.id) return { state: "known", jobId: known.jobId };
+    if (paysAlready(known, job.id)) return { state: "known", jobId: known.jobId };
     if (!isCovered(state.ledger, known, ctx.storedCredits)) return { state: "refused", reason: "payment_already_used" };
   }
   if (job.model !== undefined && !state.models.isKnown(job.model, ctx.now)) return { state: "refused", reason: "no_such_model" };
@@ -41,43 +39,44 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   return { state: "reserved" };
 }
 
-/** What a verified payment pays for: a new job, paid by the payment with the key `payment`; or `jobId`, which it pays for already. */
-type Purchase = { kind: "new"; payment: string } | { kind: "known"; jobId: string };
-
 /** True if the job of a payment has failed after it was paid, so that the same request may start a new one, paid from the balance [PY9]. */
-export function mayComeAgain({ phase }: Payment): boolean {
+function mayComeAgain({ phase }: Payment): boolean {
   if (phase.kind === "spent") return phase.by === "others";
   return phase.kind === "credit" || (phase.kind === "void" && phase.reason === "given_back");
 }
 
-/** Assigns a verified payment to a job: it is `covered` if the payer's balance pays for the job, otherwise `held` [PY9]. */
-export function purchase(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<Purchase, SubmitRefusal> {
+/** True if a payment pays, or has paid, for a job, so that the same request gets that job again [PY6]. `jobId` is the id of the request. */
+export function paysAlready(payment: Payment, jobId: string): boolean {
+  return !mayComeAgain(payment) || payment.jobId === jobId;
+}
+
+/**
+ * Assigns a verified payment to a new job: it is `covered` if the payer's balance pays for the job, otherwise `held` [PY9]. `known`: it pays for this job
+ * already.
+ */
+export function purchase(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<"new" | "known", SubmitRefusal> {
   const payment = state.ledger.payments.get(key) ?? stored ?? undefined;
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
-  if (mayComeAgain(payment) && payment.jobId !== job.id) {
+  if (!paysAlready(payment, job.id)) {
     // Other requests may have spent it since it was reserved.
     if (!isCovered(state.ledger, payment, ctx.storedCredits)) return { ok: false, reason: "payment_already_used" };
     cover(state, payment, job.id, ctx);
-    return bought(payment);
+    return { ok: true, value: "new" };
   }
   // Another request uses this payment. Only `reserve` can tell whether it is for the same job.
   if (payment.jobId !== job.id) return { ok: false, reason: "reservation_lost" };
-  if (payment.phase.kind !== "reserved") return { ok: true, value: { kind: "known", jobId: job.id } };
+  if (payment.phase.kind !== "reserved") return { ok: true, value: "known" };
   if (payer !== null) payment.payer = payer;
   if (isCovered(state.ledger, payment, ctx.storedCredits)) {
     cover(state, payment, job.id, ctx);
-    return bought(payment);
+    return { ok: true, value: "new" };
   }
   if (payment.payer !== null && hasTooMany(state, payment.payer, payment, job, ctx)) {
     forgetPayment(state, payment, ctx);
     return { ok: false, reason: "too_many_held_payments" };
   }
   movePayment(state, payment, { kind: "held" }, ctx);
-  return bought(payment);
-}
-
-function bought({ key }: Payment): Result<Purchase, never> {
-  return { ok: true, value: { kind: "new", payment: key } };
+  return { ok: true, value: "new" };
 }
 
 /** Drops a reservation: the facilitator refused the payment, or could not be asked. */

@@ -3,8 +3,8 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
-import { isInDoubt, mayAssume, type Payment, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
-import { finish, releaseWorker, wait } from "./lifecycle.ts";
+import { isInDoubt, mayAssume, type Payment, paymentOf, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
+import { failure, finish, releaseWorker, wait } from "./lifecycle.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./payment-moves.ts";
 import { endWork } from "./standing.ts";
 import { type DispatchState, type LiveJob, setTimer, type Worker } from "./state.ts";
@@ -160,7 +160,7 @@ function endPause(state: DispatchState, payment: Payment, ctx: ReduceContext): v
 }
 
 function fail(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  finish(state, job, { status: "failed", cause: "payment_failed" }, null, ctx);
+  finish(state, job, failure("payment_failed"), null, ctx);
 }
 
 /** Extends the total time of a job to the end of the authorization, because it is not known whether the job is paid [PY8]. */
@@ -174,7 +174,7 @@ export function keepUntilKnown(state: DispatchState, job: LiveJob, payment: Paym
  * still move. Only `payment_failed` tells this to the payer.
  */
 export function lateCause(state: DispatchState, job: LiveJob, now: number): FailureCause {
-  const payment = job.phase.kind === "settling" ? state.ledger.payments.get(job.payment ?? "") : undefined;
+  const payment = job.phase.kind === "settling" ? paymentOf(state.ledger, job) : undefined;
   if (payment === undefined) return "deadline_exceeded";
   const isOpen = payment.phase.kind === "settling" || (payment.doubts > 0 && payment.expiresAt <= now);
   return isOpen ? "payment_failed" : "deadline_exceeded";

@@ -75,9 +75,6 @@ export class FairShare {
 /** The size of a queue: waiting jobs, bytes of their payloads, and waiting jobs of one user. */
 export type QueueSize = { jobs: number; bytes: number; jobsPerUser: number };
 
-/** The size of a hub's queue [LM1]. */
-export const QUEUE_SIZE: QueueSize = { jobs: LIMITS.queuedJobs, bytes: LIMITS.queuedPayloadBytes, jobsPerUser: LIMITS.queuedJobsPerUser };
-
 /** Whose share of the queue a job uses. `client` and `payer` are null if they are not known, or do not count. */
 export type JobOwners = { pool: string; user: string; client: string | null; payer: string | null };
 

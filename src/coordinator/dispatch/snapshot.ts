@@ -3,6 +3,7 @@ import * as z from "zod";
 import { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { addJob } from "./lifecycle.ts";
+import { paymentOf } from "./ledger.ts";
 import { owedPayment } from "./payment-moves.ts";
 import { keepUntilKnown } from "./settlement.ts";
 import { beginWork } from "./standing.ts";
@@ -135,7 +136,7 @@ export function restore(state: DispatchState, saved: readonly SavedJob[], now: n
     } else if (snapshot.phase.kind === "settling" && owedPayment(state, job) === undefined) {
       // The claimed worker is free again. The request tells what became of the payment, or the facilitator is asked.
       job.phase = { kind: "settling", claimed: null, releaseDue: now };
-      const payment = state.ledger.payments.get(job.payment ?? "");
+      const payment = paymentOf(state.ledger, job);
       if (payment !== undefined && payment.doubts > 0) keepUntilKnown(state, job, payment);
     } else enqueue(state, job);
     setTimer(state, job);

@@ -57,7 +57,10 @@ export type Denial = { key: string; network: string; proven: boolean };
 /** The phase of a live job. A job that has ended is not in the core any more. */
 export type Phase =
   | { kind: "waiting"; claimDue: number }
-  /** The payment is being settled for the worker that was claimed; it is released at `releaseDue`, and then `claimed` is null. The public status is `pending` [PY7, PY8]. */
+  /**
+   * Its payment is not settled yet: it waits for its turn or for the end of a pause (held), is being settled, or is unknown. `claimed` is the worker that waits
+   * for it, until `releaseDue` at most; null when it was released. The public status is `pending` [PY7, PY8].
+   */
   | { kind: "settling"; claimed: { key: string; connId: string; network?: string } | null; releaseDue: number }
   | { kind: "leased"; lease: Lease; connId: string; ackDue: number | null; executeDue: number }
   | { kind: "orphaned"; lease: Lease; graceDue: number; executeDue: number };
@@ -287,6 +290,40 @@ export function createState(settings: DispatchSettings): DispatchState {
     silentCheckedAt: 0,
     nextSeq: 1,
   };
+}
+
+/** A new job, which waits for a worker. */
+export function createJob(facts: JobFacts, seq: number): LiveJob {
+  const windowDue = facts.createdAt + TIMING.claimWindow;
+  return {
+    ...facts,
+    seq,
+    rev: 0,
+    attempts: 0,
+    started: false,
+    streamed: false,
+    holders: [],
+    tried: new Set(),
+    struck: new Set(),
+    denials: [],
+    payment: null,
+    payer: null,
+    cause: null,
+    message: null,
+    outgrown: null,
+    totalDue: facts.createdAt + TIMING.total,
+    windowDue,
+    savedExecuteDue: 0,
+    graceSaved: false,
+    phase: { kind: "waiting", claimDue: windowDue },
+  };
+}
+
+/** The job with this id, if it is leased to this worker on the socket that got it, in this attempt; undefined for `attempt` means any. */
+export function jobLeasedTo(state: DispatchState, worker: Worker, jobId: string, attempt: number | undefined): LiveJob | undefined {
+  const job = worker.jobId === jobId ? state.jobs.get(jobId) : undefined;
+  if (job === undefined || job.phase.kind !== "leased") return undefined;
+  return attempt === undefined || attempt === job.phase.lease.attempt ? job : undefined;
 }
 
 /** The public status of a live job [JB1]. */

@@ -94,7 +94,7 @@ export type Wanted = JobFacts & Pick<LiveJob, "outgrown" | "attempts"> & { tried
 const NONE: ReadonlySet<string> = new Set();
 
 /** A job that no worker has had. */
-export function newJob(facts: JobFacts): Wanted {
+export function untriedJob(facts: JobFacts): Wanted {
   return { ...facts, outgrown: null, attempts: 0, tried: NONE };
 }
 
@@ -131,7 +131,7 @@ export function hasUntriedProven(state: DispatchState, job: Wanted): boolean {
 
 /** True if a connected worker that is paired with the user may take this PRIVATE job, busy or idle [JB8]. */
 export function hasTrustedWorker(state: DispatchState, facts: JobFacts): boolean {
-  const job = newJob(facts);
+  const job = untriedJob(facts);
   return job.trustedKeys.some((key) => {
     const worker = state.workers.get(key);
     return worker !== undefined && isEligible(state, job, worker);
@@ -260,14 +260,14 @@ export function ownersOf({ settings }: DispatchState, job: JobFacts, payer: stri
 }
 
 /** Adds a waiting PUBLIC job to its pool, or removes it: the pool of first attempts, that of lost ones, or the one for workers with a larger context. */
-function inPool(state: DispatchState, job: LiveJob, waits: boolean): void {
+function placeInPool(state: DispatchState, job: LiveJob, waits: boolean): void {
   const name = poolOf(job, state.settings);
   const { outgrown } = job;
   const place = { order: orderOf(job), seq: job.seq };
   if (outgrown === null) return placeIn(job.attempts > 0 ? state.retried : state.waiting, name, job.id, waits ? place : null);
   state.waitingLarger.change(name, waits, (larger) => {
     const pool = larger.get(outgrown) ?? new OrderedPool();
-    if (waits) pool.add(job.id, orderOf(job), job.seq);
+    if (waits) pool.add(job.id, place.order, place.seq);
     else pool.remove(job.id);
     if (pool.size > 0) larger.set(outgrown, pool);
     else larger.delete(outgrown);
@@ -281,22 +281,22 @@ export function queuedBytes({ payloadBytes, trustedKeys }: JobFacts): number {
 
 /** Adds a waiting job to the indexes. */
 export function enqueue(state: DispatchState, job: LiveJob): void {
-  if (job.privacyClass === "PUBLIC") inPool(state, job, true);
-  else for (const key of job.trustedKeys) inOwnPool(state, job, key, true);
+  if (job.privacyClass === "PUBLIC") placeInPool(state, job, true);
+  else for (const key of job.trustedKeys) placeInOwnPool(state, job, key, true);
   if (job.tried.size > 0) state.retrying.add(job.id);
   state.queue.add(ownersOf(state, job, job.payer), queuedBytes(job));
 }
 
 /** Removes a job that waited from the indexes. */
 export function dequeue(state: DispatchState, job: LiveJob): void {
-  if (job.privacyClass === "PUBLIC") inPool(state, job, false);
-  else for (const key of job.trustedKeys) inOwnPool(state, job, key, false);
+  if (job.privacyClass === "PUBLIC") placeInPool(state, job, false);
+  else for (const key of job.trustedKeys) placeInOwnPool(state, job, key, false);
   state.retrying.delete(job.id);
   state.queue.remove(ownersOf(state, job, job.payer), queuedBytes(job));
 }
 
 /** Adds a waiting PRIVATE job to those of a key that may take it, or removes it. */
-function inOwnPool({ waitingFor, settings }: DispatchState, job: LiveJob, key: string, waits: boolean): void {
+function placeInOwnPool({ waitingFor, settings }: DispatchState, job: LiveJob, key: string, waits: boolean): void {
   const own = waitingFor.get(key) ?? new Pools(() => new OrderedPool());
   placeIn(own, poolOf(job, settings), job.id, waits ? { order: orderOf(job), seq: job.seq } : null);
   if (own.size > 0) waitingFor.set(key, own);

@@ -4,7 +4,6 @@ import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts"
 import {
   type Answer,
   balanceOf,
-  type CompletionAnswer,
   createState,
   type DispatchEvent,
   type DispatchSettings,
@@ -153,7 +152,6 @@ export class Dispatcher {
    */
   apply(event: EventOf<"submit">, side: SideData): Submission;
   apply(event: EventOf<"reserve">, side: SideData): Reservation;
-  apply(event: EventOf<"complete">, side: SideData): CompletionAnswer | null;
   apply(event: EventOf<"order">): OrderOutcome;
   apply(event: DispatchEvent, side?: SideData): Answer;
   apply(event: DispatchEvent, side: SideData = {}): Answer {

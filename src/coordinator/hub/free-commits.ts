@@ -25,33 +25,29 @@ export class FreeCommits {
       // The first delivery may have arrived while D1 was asked.
       known ??= earlier.known(input);
     }
-    const unstored = known === null ? refusal(origin) : null;
-    if (unstored !== null) return { ok: false, ...unstored };
+    const noRoom = known === null ? refusal(origin) : null;
+    if (noRoom !== null) return { ok: false, ...noRoom };
     if (known?.ok) {
       // A second delivery of the same request has the id of the first one.
       if (known.value !== input.id) this.#parts.repeated.add(known.value);
       return this.#accepted(known.value, input);
     }
-    if (known !== null) return refused(known.reason, input.id);
     const { id, userId, idempotency } = input;
+    if (known?.reason === "no_trusted_worker") return { ok: false, reason: known.reason, jobId: id };
+    if (known !== null) return { ok: false, reason: known.reason };
     const submitted = dispatcher.apply({ type: "submit", job: factsOf(input, this.#parts.clock()) }, { payload: input.payload, origin });
     if (!submitted.ok) {
       if (submitted.reason === "no_such_model") return { ok: false, reason: submitted.reason, models: this.#parts.models() };
       if (submitted.reason !== "no_trusted_worker") return { ok: false, reason: "queue_full" };
-      const stored = await this.#accepted(id, { wait: 0 });
-      return stored.ok ? refused("no_trusted_worker", id) : stored;
+      return (await dispatcher.becameDurable()) ? { ok: false, reason: "no_trusted_worker", jobId: id } : { ok: false, reason: "overloaded" };
     }
     if (idempotency !== null) dispatcher.keepIdempotent({ userId, key: idempotency.key, fingerprint: idempotency.fingerprint, jobId: id });
     return this.#accepted(id, input);
   }
 
-  async #accepted(jobId: string, { wait, client }: Pick<CommitInput, "wait" | "client">): Promise<CommitAnswer> {
+  async #accepted(jobId: string, { wait, client }: CommitInput): Promise<CommitAnswer> {
     const { dispatcher, job, cancelTokens } = this.#parts;
     if (!(await dispatcher.becameDurable())) return { ok: false, reason: "overloaded" };
     return { ok: true, jobId, job: wait > 0 ? await job(jobId, wait, client) : null, cancelToken: cancelTokens.of(jobId) };
   }
-}
-
-function refused(reason: "no_trusted_worker" | "idempotency_key_reused", jobId: string): CommitAnswer {
-  return reason === "no_trusted_worker" ? { ok: false, reason, jobId } : { ok: false, reason };
 }

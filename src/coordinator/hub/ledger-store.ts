@@ -7,9 +7,10 @@ import type { OrderOutcome, Payment } from "../dispatch/index.ts";
 import type { Doubt, Found } from "../payment/chain.ts";
 import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
+import type { SettleTexts } from "./rpc.ts";
 
 /** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
-export type PaymentTexts = { payload?: string; requirements?: string; response?: string };
+export type PaymentTexts = Partial<SettleTexts> & { response?: string };
 
 const Phase = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reserved"), until: z.number() }),
@@ -191,7 +192,7 @@ export class LedgerStore {
   }
 
   /** The texts that the facilitator needs to settle a payment; null if they are erased. */
-  settleTexts(key: string): { payload: string; requirements: string } | null {
+  settleTexts(key: string): SettleTexts | null {
     const query = "SELECT payload, requirements FROM payments WHERE key = ?";
     const row = this.#sql.exec<{ payload: string | null; requirements: string | null }>(query, key).toArray()[0];
     if (row === undefined || row.payload === null || row.requirements === null) return null;

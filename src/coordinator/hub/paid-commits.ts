@@ -2,7 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { normalizeAddress } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { FairShare, IllegalMove, mayComeAgain, type Payment, type Reservation, type Settlement, stepOf } from "../dispatch/index.ts";
+import { FairShare, IllegalMove, type Payment, paysAlready, type Reservation, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
 import type { SettleOutcome } from "../payment/facilitator.ts";
 import { wasRefused } from "../store/jobs.ts";
@@ -10,7 +10,7 @@ import { TUNING } from "../tuning.ts";
 import { type CommitParts, factsOf, originOf } from "./commits.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, SubmitAnswer } from "./rpc.ts";
+import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, StoredAnswer, SubmitAnswer } from "./rpc.ts";
 import type { Deadlines } from "./timers.ts";
 
 type Parts = CommitParts & {
@@ -22,9 +22,6 @@ type Parts = CommitParts & {
   deadlines: Deadlines;
   settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
 };
-
-/** What is known of an idempotency key, or why the request is refused. */
-type Stored = Extract<ReserveAnswer, { state: "known" | "refused" }>;
 
 /** Handles paid commits: `reserve`, then `submit` after the payment was verified, then `settled` when a worker was claimed [PY5–PY9]. */
 export class PaidCommits {
@@ -40,7 +37,7 @@ export class PaidCommits {
   }
 
   /** The stored answer of an idempotency key, as soon as no other request has the key; null if it has none [API5]. */
-  async stored(input: CommitInput): Promise<Stored | null> {
+  async stored(input: CommitInput): Promise<StoredAnswer | null> {
     try {
       if (!(await this.#lockAll(idempotencyNames(input), input.id))) return { state: "refused", reason: "overloaded" };
       return await this.#storedByKey(input);
@@ -75,11 +72,11 @@ export class PaidCommits {
       const stored = dispatcher.storedPayment(payment.key);
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
-      const isKnown = stored !== null && (!mayComeAgain(stored) || stored.jobId === input.id);
-      const unstored = isKnown ? null : refusal(originOf(input, payer ?? ""));
-      if (unstored !== null) {
+      const isKnown = stored !== null && paysAlready(stored, input.id);
+      const noRoom = isKnown ? null : refusal(originOf(input, payer ?? ""));
+      if (noRoom !== null) {
         this.#mutex.release(input.id);
-        return { state: "refused", ...unstored };
+        return { state: "refused", ...noRoom };
       }
       const { key, digest, binding, asset, amount, expiresAt } = payment;
       const event = {
@@ -99,7 +96,10 @@ export class PaidCommits {
         case "credit":
           return { state: "credit" };
         case "known":
-          return { state: "known", ...(await this.#bought(input, reservation.jobId)) };
+          // Stores the key of this request too. The job is durable, so the answer is 201 even if the key cannot be written.
+          this.#keepKey(input, reservation.jobId);
+          await dispatcher.becameDurable();
+          return { state: "known", ...(await this.#accepted(input, reservation.jobId)) };
         case "refused":
           this.#mutex.release(input.id);
           return this.#refusedReservation(reservation.reason, input.id);
@@ -169,7 +169,7 @@ export class PaidCommits {
     try {
       const stored = payment === undefined ? dispatcher.storedPayment(key) : null;
       const texts = "response" in outcome ? { payment: { key, response: outcome.response } } : {};
-      dispatcher.apply({ type: "settled", key, settlement: asSettlement(outcome), by, stored }, texts);
+      dispatcher.apply({ type: "settled", key, settlement: outcome, by, stored }, texts);
     } catch (error) {
       if (error instanceof IllegalMove) return false;
       throw error;
@@ -215,10 +215,10 @@ export class PaidCommits {
     const verified = { key, payer: normalizeAddress(payer), stored: row, byRequest: input.settles === true };
     const origin = originOf(input, verified.payer);
     // On SVM the payer is known only now. No money has moved.
-    const unstored = refusal(origin);
-    if (unstored !== null) {
+    const noRoom = refusal(origin);
+    if (noRoom !== null) {
       await this.release(key, input.id);
-      return { ok: false, ...unstored };
+      return { ok: false, ...noRoom };
     }
     const submitted = dispatcher.apply({ type: "submit", job, payment: verified }, { payload: input.payload, origin, payment: { key, ...texts } });
     if (!submitted.ok) {
@@ -227,7 +227,6 @@ export class PaidCommits {
       if (reason === "no_such_model") return { ok: false, reason, models: this.#parts.models() };
       return reason === "no_trusted_worker" ? { ok: false, reason, jobId: input.id } : { ok: false, reason };
     }
-    if (submitted.value.kind === "known") return { ok: true, ...(await this.#bought(input, submitted.value.jobId)) };
     // The key is stored with the job, not after the settlement: a hub that dies in between must not sell the same commit twice [API5].
     this.#keepKey(input, input.id);
     return this.#waitAndAnswer(input, key);
@@ -248,20 +247,15 @@ export class PaidCommits {
   async #answerAfterSettling(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
     const { ledger, dispatcher } = this.#parts;
     const { kind } = dispatcher.state.ledger.payments.get(paidBy)?.phase ?? {};
-    const refusal = kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, input.id);
-    if (refusal !== null) {
+    const refusalText = kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, input.id);
+    if (refusalText !== null) {
       // Only an answer of 201 is stored.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
-      return { ok: false, reason: "payment_failed", error: "payment_failed", settlement: refusal };
+      return { ok: false, reason: "payment_failed", settlement: refusalText };
     }
-    return { ok: true, ...(await this.#bought(input, input.id)) };
-  }
-
-  /** Stores the key of a request that gets this job, and tells of the job. The job is durable, so the answer is 201 even if the key cannot be written. */
-  async #bought(input: CommitInput, jobId: string): Promise<BoughtJob> {
-    this.#keepKey(input, jobId);
-    await this.#parts.dispatcher.becameDurable();
-    return await this.#accepted(input, jobId);
+    // The settlement of another call may not be durable yet.
+    await dispatcher.becameDurable();
+    return { ok: true, ...(await this.#accepted(input, input.id)) };
   }
 
   #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
@@ -291,7 +285,7 @@ export class PaidCommits {
   }
 
   /** The stored answer of the idempotency key that this request has locked; null if it has none. An answer releases the locks of the request. */
-  async #storedByKey(input: CommitInput): Promise<Stored | null> {
+  async #storedByKey(input: CommitInput): Promise<StoredAnswer | null> {
     const known = this.#parts.earlier.byKey(input);
     if (known === null) return null;
     if (known.ok) return { state: "known", ...(await this.#accepted(input, known.value)) };
@@ -343,19 +337,4 @@ function eventOf(payment: Payment): string {
 /** The name of the lock of a request's idempotency key, if it has one. */
 function idempotencyNames({ userId, idempotency }: CommitInput): string[] {
   return idempotency === null ? [] : [`idempotency ${userId}\n${idempotency.key}`];
-}
-
-function asSettlement(outcome: SettleOutcome): Settlement {
-  switch (outcome.kind) {
-    case "settled":
-      return { kind: "settled", transaction: outcome.transaction };
-    case "refused":
-    case "already_used":
-    case "not_asked":
-      return { kind: outcome.kind };
-    case "unknown":
-      return { kind: "unknown", lost: outcome.lost, ...(outcome.mayStillRun === true && { mayStillRun: true }) };
-    default:
-      return outcome satisfies never;
-  }
 }

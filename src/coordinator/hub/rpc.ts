@@ -94,14 +94,17 @@ export type ReserveAnswer =
   | ({ state: "refused" } & NoSuchModelRefusal)
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 
+/** The stored answer of an idempotency key, or why its request is refused [API5]. */
+export type StoredAnswer = Extract<ReserveAnswer, { state: "known" | "refused" }>;
+
 /** The hub's answer to a paid commit. */
 export type PaidAnswer =
   | ({ ok: true } & BoughtJob)
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
-  | { ok: false; reason: "payment_failed"; error: string; settlement: string }
+  | { ok: false; reason: "payment_failed"; settlement: string }
   | StorageRefused
   | ({ ok: false } & NoSuchModelRefusal)
-  | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" | "idempotency_key_reused" }
+  | { ok: false; reason: "reservation_lost" | "payment_already_used" | "too_many_held_payments" | "queue_full" }
   | { ok: false; reason: "no_trusted_worker"; jobId: string };
 
 /**
@@ -133,7 +136,7 @@ export interface HubRpc {
   /** Stores a free job and claims a worker in one turn; resolves when the job is durable. */
   commit(input: CommitInput): Promise<CommitAnswer>;
   /** The stored answer of an idempotency key, for a request whose payment is not valid; null if the key has none [API5]. */
-  stored(job: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null>;
+  stored(job: CommitInput): Promise<StoredAnswer | null>;
   /**
    * Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. The texts of
    * the payment are for an earlier hub: this one takes them from the submit.

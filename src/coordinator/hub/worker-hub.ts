@@ -172,7 +172,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#freeCommits.commit(input);
   }
 
-  async stored(input: CommitInput): Promise<Extract<ReserveAnswer, { state: "known" | "refused" }> | null> {
+  async stored(input: CommitInput): ReturnType<HubRpc["stored"]> {
     return this.#paidCommits.stored(input);
   }
 

@@ -98,13 +98,13 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
       return reservation satisfies never;
   }
 
-  const payer = await verify(c, payment, input);
+  const verified = await verify(c, payment, input);
   // A client that has left would not see the answer. It may send the same payment again.
   const hasLeft = c.req.raw.signal.aborted;
-  if (payer.ok && !hasLeft) return await submit(c, hubCommit, offer, input, payer.value);
+  if (verified.ok && !hasLeft) return await submit(c, hubCommit, offer, input, verified.value);
   await release(c, hubCommit, input.key);
-  if (payer.ok) return refused(refuse(c, "overloaded", RETRY_AFTER.overloaded));
-  const { kind, reason } = payer.reason;
+  if (verified.ok) return refused(refuse(c, "overloaded", RETRY_AFTER.overloaded));
+  const { kind, reason } = verified.reason;
   if (kind === "invalid") return refused(answer402(c, offer, `invalid_payment: ${reason}`));
   logError("facilitator_unavailable", { request_id: c.get("requestId"), reason });
   return refused(refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable));
@@ -254,6 +254,5 @@ function paymentHeaders(c: AppContext): PaymentHeaders {
 /** Answers 402 with the terms, in the header and in the body, and with the reason [PY4]. */
 function answer402(c: AppContext, offer: Offer, error: string): Response {
   c.header("PAYMENT-REQUIRED", toBase64(utf8ToBytes(JSON.stringify(requiredHeader(offer, error)))));
-  c.header("Cache-Control", "no-store");
   return c.json(paymentRequired(offer, error), 402);
 }

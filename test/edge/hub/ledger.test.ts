@@ -118,7 +118,7 @@ describe("the operator's copy of the ledger", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), { ...commitInput(), settles: true }];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, settle: true, jobId: input.id });
     await hub.evict();
     await hub.pass(12_000);
     const refused = { kind: "refused", reason: "insufficient_funds", response: '{"success":false}' } as const;
@@ -347,7 +347,7 @@ describe("a router and a hub that disagree", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toMatchObject({ ok: true, settle: true, jobId: input.id });
     const many = Array.from({ length: LIMITS.waitersPerKey + 1 }, () => hub.stub.reserve(commitInput(), payment));
     // Eight wait, so one more is refused.
     expect(await Promise.race(many)).toEqual({ state: "refused", reason: "overloaded" });
@@ -410,7 +410,7 @@ describe("a router and a hub that disagree", () => {
     await hub.worker();
     const [payment, input] = [paymentInput(), commitInput()];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toMatchObject({ ok: true, settle: true, jobId: input.id });
     await hub.pass(TIMING.settleReport);
     await hub.pass(TIMING.settleCall - TIMING.settleReport);
     await until(async () => facilitator.calls === 1, "a call of the hub");
@@ -433,7 +433,7 @@ describe("a router and a hub that disagree", () => {
     const idempotency = { key: "late", fingerprint: "f" };
     const [payment, input] = [paymentInput(), commitInput({ idempotency })];
     await hub.stub.reserve(input, payment);
-    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toEqual({ ok: true, settle: true, jobId: input.id });
+    expect(await hub.stub.submit({ ...input, settles: true }, payment.key, "0xaa", payment)).toMatchObject({ ok: true, settle: true, jobId: input.id });
     await hub.pass(TIMING.settleReport);
     const known = await hub.stub.reserve(commitInput(), payment);
     await hub.stub.cancel(input.id, known.state === "known" ? (known.cancelToken ?? "") : "");
@@ -441,6 +441,28 @@ describe("a router and a hub that disagree", () => {
     expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "already_used" });
     expect(await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true })).toMatchObject({ ok: true, jobId: input.id });
     expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId: input.id });
+  });
+
+  test("[API5] a paid commit writes its key once, in the transaction of its job", async () => {
+    const hub = new TestHub();
+    await hub.worker();
+    const [payment, input] = [paymentInput(), commitInput({ idempotency: { key: "once", fingerprint: "f" }, settles: true })];
+    await hub.stub.reserve(input, payment);
+    const transactions: string[][] = [];
+    await hub.inside((_, { storage }) => {
+      const exec = storage.sql.exec.bind(storage.sql);
+      const transact = storage.transactionSync.bind(storage);
+      storage.transactionSync = (write) => (transactions.push([]), transact(write));
+      storage.sql.exec = (query, ...values) => {
+        const written = /^(?:INSERT|UPDATE).*?\b(jobs|idempotency|payments)\b/s.exec(query)?.[1];
+        if (written !== undefined) transactions.at(-1)?.push(written);
+        return exec(query, ...values);
+      };
+    });
+    await hub.stub.submit(input, payment.key, "0xaa", payment);
+    const settled = { kind: "settled", transaction: "0x01", response: JSON.stringify({ success: true, transaction: "0x01" }) } as const;
+    expect(await hub.stub.settled(input, payment.key, settled)).toMatchObject({ ok: true, jobId: input.id });
+    expect(transactions.filter((tables) => tables.includes("idempotency"))).toEqual([["jobs", "payments", "idempotency"]]);
   });
 
   test("[PY7] a poll of a job is one call of the hub, with its settlement", async () => {

@@ -8,7 +8,6 @@ import {
   NEW_KEY,
   isIdle,
   nextDue,
-  QUEUE_SIZE,
   reduce,
   restore,
   type RowChange,
@@ -16,6 +15,7 @@ import {
   type Send,
   snapshotOf,
 } from "../../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../../support/queue-size.ts";
 import { checkIndexes } from "../indexes.ts";
 import type { Cluster } from "./cluster.ts";
 

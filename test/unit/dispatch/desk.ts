@@ -19,7 +19,6 @@ import {
   type Payment,
   type PaymentFacts,
   quarantined,
-  QUEUE_SIZE,
   reduce,
   type Reduced,
   restore,
@@ -31,6 +30,7 @@ import {
   snapshotOf,
   statusOf,
 } from "../../../src/coordinator/dispatch/index.ts";
+import { QUEUE_SIZE } from "../../support/queue-size.ts";
 
 export const START = 1_000_000;
 
@@ -271,15 +271,11 @@ function wordOfRow(row: RowChange): string[] {
   return row.type === "drop_payment" ? [`drop ${row.key}`] : [];
 }
 
-/** Nothing for the answer that is expected: a job that is accepted, a result that is judged. */
+/** Nothing for the answer that is expected: a job that is accepted. */
 function wordOfAnswer(answer: Answer): string[] {
-  if (answer === null || answer === "judged") return [];
-  if (answer === "not_live") return ["not live"];
+  if (answer === null) return [];
   if (typeof answer === "string") return [answer];
-  if ("ok" in answer) {
-    if (!answer.ok) return [answer.reason];
-    return answer.value.kind === "known" ? [`same as ${answer.value.jobId}`] : [];
-  }
+  if ("ok" in answer) return answer.ok ? [] : [answer.reason];
   if (answer.state === "known") return [`known ${answer.jobId}`];
   return [answer.state === "refused" ? answer.reason : answer.state];
 }

@@ -89,7 +89,7 @@ const TABLE: readonly Row[] = [
     pending: "completed w, accepted",
     leased: "completed w, accepted",
     running: "completed w, accepted",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -99,7 +99,7 @@ const TABLE: readonly Row[] = [
     pending: "completed w, accepted",
     leased: "completed w, accepted",
     running: "completed w, accepted",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -110,7 +110,7 @@ const TABLE: readonly Row[] = [
     leased: "assigned w 1, rejected: not_assigned",
     running: "running w 1, rejected: not_assigned",
     orphaned: "running w 1 gone, rejected: not_assigned",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -120,7 +120,7 @@ const TABLE: readonly Row[] = [
     pending: "pending, rejected: invalid_receipt",
     leased: "pending, rejected: invalid_receipt",
     running: "pending, rejected: invalid_receipt",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -130,7 +130,7 @@ const TABLE: readonly Row[] = [
     pending: "pending, rejected: invalid_receipt",
     leased: "assigned w 1, rejected: invalid_receipt",
     running: "running w 1, rejected: invalid_receipt",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -140,7 +140,7 @@ const TABLE: readonly Row[] = [
     pending: "pending, rejected: output_too_large",
     leased: "pending, rejected: output_too_large",
     running: "pending, rejected: output_too_large",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
@@ -150,7 +150,7 @@ const TABLE: readonly Row[] = [
     pending: "pending, accepted",
     leased: "failed worker_error, accepted",
     running: "failed worker_error, accepted",
-    ended: "completed w, not live",
+    ended: "completed w",
   },
   {
     ...kept,
