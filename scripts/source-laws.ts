@@ -25,7 +25,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   hub: ["dispatch", "hub/rpc.ts", "payment", "stake", "store", "stream", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],
   http: ["hub/rpc.ts", "store", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],
   openapi: ["payment", "stream", "config.ts"],
-  routes: ["http", "hub/rpc.ts", "openapi", "payment", "store", "stream", "config.ts", "log.ts", "tuning.ts"],
+  routes: ["http", "hub/rpc.ts", "openapi", "payment", "store", "stream", "log.ts", "tuning.ts"],
   "app.ts": ["http", "routes"],
   "main.ts": ["app.ts", "http", "hub", "store", "config.ts", "log.ts"],
 };

@@ -114,7 +114,10 @@ export class HubAnswer<T> {
 
   #mayAsk(known: Known<T>): boolean {
     const now = this.#means.clock();
-    if (!isWithin(now, known.since, TUNING.hubAnswerFresh)) Object.assign(known, { since: now, asks: 0 });
+    if (!isWithin(now, known.since, TUNING.hubAnswerFresh)) {
+      known.since = now;
+      known.asks = 0;
+    }
     return known.asks < this.#most;
   }
 }

@@ -84,7 +84,7 @@ export class Journal {
         ...[result, receipt === null ? null : JSON.stringify(receipt), isCompleted ? endedAt : null, endedAt],
       )
       .toArray()[0];
-    return row === undefined ? null : { ...row, read: receipt };
+    return row === undefined ? null : { ...row, parsedReceipt: receipt };
   }
 
   row(id: string): JournalRow | null {

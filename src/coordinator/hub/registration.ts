@@ -38,15 +38,10 @@ export class Registration {
     if (worker !== null) return this.#update(conn, worker, frame);
     // While the tier is being read another register frame changes nothing.
     if (conn.registering) return;
-    const key = frame.provider_pubkey;
+    const { provider_pubkey: key, signature } = frame;
     if (!isPublicKey(key)) return this.refuse(conn, "invalid_key");
-    const authenticated = typeof frame.signature === "string";
-    if (typeof frame.signature === "string") {
-      const { nonce, host } = conn.attachment;
-      const signature = parseSignature(frame.signature);
-      const text = registerText({ network: this.#settings.network, host, nonce, pubkey: key });
-      if (signature === null || !verifySync(text, signature, key)) return this.refuse(conn, "invalid_signature");
-    }
+    const authenticated = typeof signature === "string";
+    if (authenticated && !this.#proves(conn, key, signature)) return this.refuse(conn, "invalid_signature");
     if (!this.#admits(conn, key, authenticated)) return;
 
     conn.registering = true;
@@ -91,6 +86,12 @@ export class Registration {
     this.#dispatcher.apply({ type: "disconnect", connId: id });
     this.#dispatcher.send(id, { type: "register_ack", status: "error", error, ...(retryAfter !== undefined && { retry_after_s: retryAfter }) });
     this.#dispatcher.close(id, CLOSE_OF[error], error);
+  }
+
+  /** True if this is a signature of the key for this socket [WS5]. */
+  #proves({ attachment: { host, nonce } }: Conn, key: string, signature: string): boolean {
+    const bytes = parseSignature(signature);
+    return bytes !== null && verifySync(registerText({ network: this.#settings.network, host, nonce, pubkey: key }), bytes, key);
   }
 
   /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */

@@ -54,11 +54,12 @@ export class SocketGate {
 
   /**
    * True if a frame of `bytes` may be read: its socket, and all sockets of its client together, keep their rates. A frame over a rate gets an error, and a
-   * socket that floods, or that adds to the flood of its client, is closed [LM2]. The result that `isAwaited` names is always read.
+   * socket that floods, or that adds to the flood of its client, is closed [LM2]. A frame is always read if `exempt` returns true.
    */
-  mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, isAwaited: () => boolean): boolean {
-    let awaited: boolean | null = null;
-    const isExempt = () => (awaited ??= isAwaited());
+  mayRead(conn: Conn, data: string | ArrayBuffer, bytes: number, exempt: () => boolean): boolean {
+    // An exemption can be taken once, and both buckets of a budget ask for it.
+    let taken: boolean | null = null;
+    const isExempt = () => (taken ??= exempt());
     return this.#keepsRate(
       conn,
       (budget, now) => budget.take(now, bytes, isExempt),

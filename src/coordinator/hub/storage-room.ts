@@ -29,6 +29,9 @@ export function storedBy(row: JournalRow, excess: CheckedCompletion["excess"]): 
   ];
 }
 
+/** A count of stored bytes, and its limit. */
+type Share = { name: string; most: number };
+
 /** The stores that can become full. */
 type Store = "hub" | "d1";
 
@@ -53,7 +56,7 @@ export class StorageRoom {
   refusal(origin: Origin, now: number): StorageRefusal | null {
     this.#measureHub(now);
     if (Object.values(this.#stores).some(({ bytes }) => bytes >= this.#settings.storageBytes)) return { reason: "storage_full" };
-    for (const [name, most] of this.#sharesOf(origin)) {
+    for (const { name, most } of this.#sharesOf(origin)) {
       const below = this.#sumOf(name).below(most, now);
       if (!below.ok) return { reason: "rate_limited", retryAfter: below.reason.retryAfter / 1_000 };
     }
@@ -62,14 +65,14 @@ export class StorageRoom {
 
   /** True if the network of a worker may store so many bytes beyond what its jobs ask for; always if the network is not known. */
   hasRoom(client: string, bytes: number, now: number): boolean {
-    return this.#sharesOf({ worker: client }).every(([name, most]) => this.#sumOf(name).below(most - bytes, now).ok);
+    return this.#sharesOf({ worker: client }).every(({ name, most }) => this.#sumOf(name).below(most - bytes, now).ok);
   }
 
   /** Counts what ended jobs store for clients and payers. Part of the transaction that writes the ends. */
   count(stored: readonly Stored[], now: number): void {
     const counted = new Map<string, SlidingSum>();
     for (const { bytes, ...owner } of stored) {
-      for (const [name] of this.#sharesOf(owner)) {
+      for (const { name } of this.#sharesOf(owner)) {
         const sum = counted.get(name) ?? this.#sumOf(name);
         sum.add(bytes, now);
         counted.set(name, sum);
@@ -119,18 +122,16 @@ export class StorageRoom {
     const facts = { of, bytes, most };
     if (level > store.logged && level === 2) logError("storage_full", facts);
     else if (level > store.logged) logWarning("storage_half_full", facts);
-    Object.assign(store, { bytes, logged: level });
+    store.bytes = bytes;
+    store.logged = level;
   }
 
   /** The counts that these bytes go into, with their limits. A network's workers have a count of their own: whatever jobs they get, its commits go on. */
-  #sharesOf(from: Origin | { worker: string }): [string, number][] {
+  #sharesOf(from: Origin | { worker: string }): Share[] {
     const { rateLimits, rates } = this.#settings;
-    const shares: [string, number][] = [];
-    const [kind, client, payer] = "worker" in from ? ["worker", from.worker, ""] : ["client", from.client, from.payer];
-    const owner = shareOwner(client, rateLimits);
-    if (owner !== null) shares.push([`${kind} ${owner}`, rates.clientStoredBytes]);
-    if (rateLimits && payer !== "") shares.push([`payer ${payer}`, rates.payerStoredBytes]);
-    return shares;
+    if ("worker" in from) return clientShare("worker", from.worker, this.#settings);
+    const own = clientShare("client", from.client, this.#settings);
+    return rateLimits && from.payer !== "" ? [...own, { name: `payer ${from.payer}`, most: rates.payerStoredBytes }] : own;
   }
 
   #sumOf(name: string): SlidingSum {
@@ -146,6 +147,12 @@ export class StorageRoom {
     const row = this.#sql.exec<{ counts: SqlStorageValue }>("SELECT counts FROM stored_bytes WHERE name = ?", name).toArray()[0];
     return new SlidingSum(DAY, row?.counts instanceof ArrayBuffer ? row.counts : undefined);
   }
+}
+
+/** The count of a client, as the sender of commits or as the network of workers; none if clients are not limited, or if its address is not known. */
+function clientShare(kind: "client" | "worker", client: string, { rateLimits, rates }: Pick<Settings, "rateLimits" | "rates">): Share[] {
+  const owner = shareOwner(client, rateLimits);
+  return owner === null ? [] : [{ name: `${kind} ${owner}`, most: rates.clientStoredBytes }];
 }
 
 /**

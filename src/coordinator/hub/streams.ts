@@ -96,8 +96,12 @@ export class EventStreams {
     const end = (): void => this.#change(row.id, log, () => log.end({ ...row, json: endedJob(row), key: row.provider_pubkey }));
     const isKept = () => this.#ended.get(row.id) === log;
     this.#synced().then(
-      () => void (isKept() && end()),
-      () => void (isKept() && this.#forget(row.id, log)),
+      () => {
+        if (isKept()) end();
+      },
+      () => {
+        if (isKept()) this.#forget(row.id, log);
+      },
     );
   }
 

@@ -56,11 +56,12 @@ export class WorkerFrames {
     dispatcher.apply({ type: "heard", connId: conn.id });
     const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
-    if (!gate.mayRead(conn, data, bytes, () => this.#isAwaited(conn, data))) return pause.take();
+    if (!gate.mayRead(conn, data, bytes, () => this.#takeExemption(conn, data))) return pause.take();
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not supported");
     if (bytes > TUNING.largeFrame && this.#answersUnparsed(conn, data)) return;
     const parsed = parseWorkerFrame(data);
-    if (conn.attachment.worker === null && !isRegistration(parsed)) {
+    const { worker } = conn.attachment;
+    if (worker === null && !isRegistration(parsed)) {
       if (!parsed.ok && parsed.reason === "not_json") return this.#bad(conn, "bad_message", parsed.message);
       return this.#bad(conn, "not_registered", "register first");
     }
@@ -70,10 +71,10 @@ export class WorkerFrames {
     }
     conn.badFrames = 0;
     if (parsed.frame.type === "register") {
-      if (conn.attachment.worker !== null && !gate.mayUpdate(conn)) return pause.take();
+      if (worker !== null && !gate.mayUpdate(conn)) return pause.take();
       return registration.register(conn, parsed.frame);
     }
-    this.#take(conn, parsed.frame, data);
+    if (worker !== null) this.#take(conn, worker.key, parsed.frame, data);
   }
 
   /** Closes a socket because of what it sent; its worker, if it has one, is disconnected. */
@@ -84,7 +85,7 @@ export class WorkerFrames {
   }
 
   /** Handles a frame of a registered worker; `text` is what it was parsed from. */
-  #take(conn: Conn, frame: Exclude<WorkerFrame, { type: "register" }>, text: string): void {
+  #take(conn: Conn, key: string, frame: Exclude<WorkerFrame, { type: "register" }>, text: string): void {
     const { dispatcher, sockets, streams } = this.#parts;
     const { id } = conn;
     switch (frame.type) {
@@ -115,19 +116,18 @@ export class WorkerFrames {
         sockets.drain(conn);
         return void dispatcher.apply({ type: "drain", connId: id });
       case "job_complete":
-        return this.#complete(conn, frame, text);
+        return this.#complete(conn, key, frame, text);
       default:
         return frame satisfies never;
     }
   }
 
-  #complete(conn: Conn, frame: JobComplete, text: string): void {
+  #complete(conn: Conn, key: string, frame: JobComplete, text: string): void {
     const { dispatcher, settings, clock } = this.#parts;
     const { job_id: jobId, attempt } = frame;
-    const key = conn.attachment.worker?.key ?? "";
     const relation = this.#relationTo(key, jobId);
     if (relation === "foreign") return this.#refuseForeign(conn, jobId);
-    if (relation === "not_live") return this.#late(conn, jobId, text);
+    if (relation === "not_live") return this.#late(conn, key, jobId, text);
     conn.foreignResults = 0;
     this.#noteReading(conn, jobId);
     // Under `record` every shape of output is accepted [RC6].
@@ -174,7 +174,7 @@ export class WorkerFrames {
     const relation = this.#relationTo(worker.key, jobId);
     if (relation === "holder") return false;
     if (relation === "foreign") this.#refuseForeign(conn, jobId);
-    else this.#late(conn, jobId, data);
+    else this.#late(conn, worker.key, jobId, data);
     return true;
   }
 
@@ -195,15 +195,14 @@ export class WorkerFrames {
    * Answers a result of a job that is not live, after a lookup. Only its text is kept until then: parsed, 16 KiB of empty objects would take twenty times as
    * much memory [LM1].
    */
-  #late(conn: Conn, jobId: string, text: string): void {
+  #late(conn: Conn, key: string, jobId: string, text: string): void {
     const { client } = conn.attachment;
     const owner = shareOwner(client, this.#parts.settings.rateLimits) ?? conn.id;
-    this.#lateResults.add({ connId: conn.id, owner, text }, () => this.#answerLate(conn, jobId, text));
+    this.#lateResults.add({ connId: conn.id, owner, text }, () => this.#answerLate(conn, key, jobId, text));
   }
 
-  async #answerLate(conn: Conn, jobId: string, text: string): Promise<void> {
+  async #answerLate(conn: Conn, key: string, jobId: string, text: string): Promise<void> {
     const { dispatcher, journal, db, clock } = this.#parts;
-    const key = conn.attachment.worker?.key ?? "";
     try {
       if (!(await dispatcher.becameDurable())) return;
       const answer = await answerLateResult(journal, db(), jobId, key, () => {
@@ -221,8 +220,8 @@ export class WorkerFrames {
     }
   }
 
-  /** True if a frame over the rate is the result of the job that its worker holds: it is read anyway, once for each attempt [LM2]. */
-  #isAwaited(conn: Conn, data: string | ArrayBuffer): boolean {
+  /** True for a frame over the rate that is the result of the job that its worker holds: it is read anyway, once for each attempt, so this notes it [LM2]. */
+  #takeExemption(conn: Conn, data: string | ArrayBuffer): boolean {
     const { state } = this.#parts.dispatcher;
     const jobId = this.#jobOf(conn);
     if (jobId === null || typeof data !== "string" || !isCompletion(data) || !data.includes(jobId)) return false;

@@ -29,9 +29,9 @@ ${head}
 <a class="skip" href="#content">Skip to content</a>
 <div class="page">
 <nav aria-label="Contents">
-${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n${links(group.endpoints.map(({ method, path, operation }) => [operation.operationId, `<span class="method">${method}</span> ${escapeHtml(path)}`]))}`).join("\n")}
+${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n${links(group.endpoints.map(({ method, path, operation }) => ({ id: operation.operationId, label: `<span class="method">${method}</span> ${escapeHtml(path)}` })))}`).join("\n")}
 <h2>Schemas</h2>
-${links(schemas.map(([name]) => [`schema-${name}`, escapeHtml(name)]))}
+${links(schemas.map(([name]) => ({ id: `schema-${name}`, label: escapeHtml(name) })))}
 </nav>
 <main id="content">
 <h1>${escapeHtml(title)} API</h1>
@@ -58,8 +58,8 @@ function groupsOf(document: OpenApiDocument): { name: string; description: strin
   return document.tags.map((tag) => ({ ...tag, endpoints: endpoints.filter(({ operation }) => operation.tags.includes(tag.name)) }));
 }
 
-function links(entries: [id: string, label: string][]): string {
-  return `<ul>${entries.map(([id, label]) => `<li><a href="#${id}">${label}</a></li>`).join("")}</ul>`;
+function links(entries: { id: string; label: string }[]): string {
+  return `<ul>${entries.map(({ id, label }) => `<li><a href="#${id}">${label}</a></li>`).join("")}</ul>`;
 }
 
 function section(endpoint: Endpoint, document: OpenApiDocument): string {
@@ -69,16 +69,16 @@ function section(endpoint: Endpoint, document: OpenApiDocument): string {
     `<h3><a href="#${operation.operationId}"><span class="method">${method}</span> ${escapeHtml(path)}</a></h3>`,
     `<p><strong>${escapeHtml(operation.summary)}.</strong></p>`,
     blocks(operation.description),
-    operation.parameters === undefined ? "" : `<h4>Parameters</h4>${parameters(operation.parameters)}`,
+    operation.parameters === undefined ? "" : `<h4>Parameters</h4>${parameterTable(operation.parameters)}`,
     media === undefined ? "" : `<h4>Body</h4><p>${typeOf(media.schema)}: ${inline(operation.requestBody?.description ?? "")}</p>`,
     `<h4>Try it</h4>${hasTextResponse(operation) ? form(endpoint) : ""}${code(curl(endpoint), "curl command")}`,
-    `<h4>Responses</h4>${responses(operation, document)}`,
+    `<h4>Responses</h4>${responseTable(operation, document)}`,
   ];
   return `<section id="${operation.operationId}">${parts.filter((part) => part !== "").join("\n")}</section>`;
 }
 
-function parameters(list: Parameter[]): string {
-  const rows = list.map((parameter) => [
+function parameterTable(parameters: Parameter[]): string {
+  const rows = parameters.map((parameter) => [
     `<code>${escapeHtml(parameter.name)}</code>`,
     parameter.in,
     typeOf(parameter.schema),
@@ -88,7 +88,7 @@ function parameters(list: Parameter[]): string {
   return table(["Name", "In", "Type", "Required", "Notes"], rows);
 }
 
-function responses(operation: Operation, document: OpenApiDocument): string {
+function responseTable(operation: Operation, document: OpenApiDocument): string {
   const resolved = Object.entries(operation.responses).map(([status, response]) => ({ status, response: resolve(response, document) }));
   const rows = resolved.map(({ status, response }) => [
     status,
@@ -97,7 +97,7 @@ function responses(operation: Operation, document: OpenApiDocument): string {
       .map((media) => typeOf(media.schema))
       .join(" "),
   ]);
-  const shown = resolved.flatMap(({ status, response }) => examples(response).map(([label, value]) => example(`${status} ${label}`.trim(), value)));
+  const shown = resolved.flatMap(({ status, response }) => examplesOf(response).map(({ label, value }) => exampleBlock(`${status} ${label}`.trim(), value)));
   return table(["Status", "When", "Body"], rows) + shown.join("\n");
 }
 
@@ -108,14 +108,14 @@ function resolve(response: ResponseObject | Ref, document: OpenApiDocument): Res
   return found;
 }
 
-function examples(response: ResponseObject): [label: string, value: unknown][] {
-  return Object.values(response.content ?? {}).flatMap((media): [string, unknown][] => [
-    ...(media.example === undefined ? [] : ([["", media.example]] satisfies [string, unknown][])),
-    ...Object.values(media.examples ?? {}).map(({ summary, value }): [string, unknown] => [summary ?? "", value]),
+function examplesOf(response: ResponseObject): { label: string; value: unknown }[] {
+  return Object.values(response.content ?? {}).flatMap((media) => [
+    ...(media.example === undefined ? [] : [{ label: "", value: media.example }]),
+    ...Object.values(media.examples ?? {}).map(({ summary = "", value }) => ({ label: summary, value })),
   ]);
 }
 
-function example(label: string, value: unknown): string {
+function exampleBlock(label: string, value: unknown): string {
   return `<details><summary>Example: ${escapeHtml(label)}</summary>${code(typeof value === "string" ? value : JSON.stringify(value, null, 2), `Example of ${label}`)}</details>`;
 }
 

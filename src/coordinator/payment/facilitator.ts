@@ -13,9 +13,6 @@ import { TUNING } from "../tuning.ts";
 import { bazaarOf } from "./discovery.ts";
 import { meaningOf, type SettleMeaning, type SettleReply } from "./settle-table.ts";
 
-/** How long the facilitator may take, ms [PY8]. */
-const TIMEOUT = { supported: TIMING.supported, verify: TIMING.verify, settle: TIMING.settle } as const;
-
 /** The facilitator's answer about a payment before it is settled. `payer` is null if it names none. */
 type VerifyOutcome = { kind: "valid"; payer: string | null } | { kind: "invalid"; reason: string } | { kind: "unavailable"; reason: string };
 
@@ -34,11 +31,6 @@ export type SettleOutcome =
 
 /** The settings that name the facilitator. */
 type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
-
-/** Asks the facilitator what it supports. @throws {NoAnswer} */
-async function askSupported(where: Where): Promise<SupportedResponse> {
-  return await client(where, "supported").getSupported();
-}
 
 /** Asks the facilitator whether a payment is good. Never throws; nothing of the payment is logged. */
 export async function verifyPayment(where: Where, payloadJson: string, requirementsJson: string): Promise<VerifyOutcome> {
@@ -73,9 +65,9 @@ function outcomeOf(meaning: SettleMeaning, reason: string, answer: SettleRespons
   return { kind: meaning, reason, response: JSON.stringify({ success: false, errorReason: reason, transaction, network, payer }) };
 }
 
-function client(where: Where, operation: keyof typeof TIMEOUT): FacilitatorClient {
+function client(where: Where, operation: "supported" | "verify" | "settle"): FacilitatorClient {
   const { facilitator: url, authorization } = where.payment;
-  return new FacilitatorClient({ url, timeoutMs: TIMEOUT[operation], authorization });
+  return new FacilitatorClient({ url, timeoutMs: TIMING[operation], authorization });
 }
 
 /** Parses our own texts, which the router wrote after its checks, and adds what the facilitator lists the endpoint with. */
@@ -127,7 +119,7 @@ async function entryOf(settings: FeePayerSettings, maxAge: number, clock: () => 
   if (isFresh || isWithin(now, entry.failedAt, TUNING.feePayersPause) || (entry.known !== null && now < entry.askingUntil)) return entry;
   entry.askingUntil = now + TUNING.feePayersAsking;
   try {
-    entry.known = feePayersOf(await askSupported(settings), network);
+    entry.known = feePayersOf(await client(settings, "supported").getSupported(), network);
     entry.answeredAt = clock();
   } catch (error) {
     entry.failedAt = clock();

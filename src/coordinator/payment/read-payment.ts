@@ -10,10 +10,26 @@ import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
 import { associatedTokenAccount } from "../chain/addresses.ts";
 import { isTransfer, MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
-import { type Offer, requirements, type Requirements, resourceInfo, type SchemePayment } from "./terms.ts";
+import { type Offer, requirements, type Requirements, resourceInfo } from "./terms.ts";
 
 /** The headers that may carry a payment [PY3]. */
 export type PaymentHeaders = { "PAYMENT-SIGNATURE": string | undefined; "X-PAYMENT": string | undefined };
+
+/** A payment of one scheme as it was read. It meets our terms, as far as its text shows. */
+type SchemePayment = {
+  /** The inner payload, in the one form that the digest and the facilitator see. */
+  payload: Record<string, unknown>;
+  /** Identifies one real payment [PY6]. */
+  key: string;
+  /** Who pays; null if the payment itself does not say it. */
+  payer: string | null;
+  /** Who pays the chain's fee; null if the payment does not name it (EVM). */
+  feePayer: string | null;
+  /** When the authorization expires, ms since the epoch. */
+  expiresAt: number;
+  /** Why its times are not valid now; null if they are. This is not a refusal yet: the payment may have been in time when it came first [PY6]. */
+  untimely: string | null;
+};
 
 /** A payment that was read and meets our terms. The facilitator has not seen it yet. */
 export type ReadPayment = SchemePayment & {

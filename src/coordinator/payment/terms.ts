@@ -33,22 +33,6 @@ export type Offer = { instance: Settings["instance"]; network: string; policy: R
 /** Payment requirements of x402 v2. The type of the library demands a network with a colon; our settings have checked that already. */
 export type Requirements = Omit<X402Requirements, "network"> & { network: string };
 
-/** A payment of one scheme as it was read. It meets our terms, as far as its text shows. */
-export type SchemePayment = {
-  /** The inner payload, in the one form that the digest and the facilitator see. */
-  payload: Record<string, unknown>;
-  /** Identifies one real payment [PY6]. */
-  key: string;
-  /** Who pays; null if the payment itself does not say it. */
-  payer: string | null;
-  /** Who pays the chain's fee; null if the payment does not name it (EVM). */
-  feePayer: string | null;
-  /** When the authorization expires, ms since the epoch. */
-  expiresAt: number;
-  /** Why its times are not valid now; null if they are. This is not a refusal yet: the payment may have been in time when it came first [PY6]. */
-  untimely: string | null;
-};
-
 /** The content of header `PAYMENT-REQUIRED`, for payers that do not read the body. */
 type RequiredHeader = Omit<X402Required, "accepts"> & { accepts: Requirements[] };
 

@@ -44,11 +44,9 @@ export type ValidCommit = {
   wait: number;
 };
 
-/**
- * Hands a valid commit to the hub, free or paid. Without a job the reason is the answer. The row of a job must fit into those of the platform, with its result:
- * 2 MB [LM1].
- */
+/** Hands a valid commit to the hub, free or paid. Without a job the reason is the answer. */
 export async function accept(c: AppContext, { policy, request, payload, bound, wait }: ValidCommit): Promise<Result<AcceptedJob, Response>> {
+  // The row of a job must fit into those of the platform, with its result: 2 MB [LM1].
   if (utf8Length(payload) > LIMITS.payloadBytes) return { ok: false, reason: refuse(c, "payload_too_large") };
   const header = c.req.header("Idempotency-Key");
   if (header !== undefined && !IDEMPOTENCY_KEY.test(header)) {

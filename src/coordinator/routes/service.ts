@@ -16,8 +16,8 @@ import { addressOf } from "./pages.ts";
 const workersOnline = new HubAnswer(TUNING.healthAsks, (hub) => hub.workersOnline());
 
 /**
- * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub a few times a
- * second at most, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1].
+ * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub at most 20 times a
+ * second, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1].
  */
 export async function health(c: AppContext): Promise<Response> {
   const body: Health = { status: "ok", workers_online: await workersOnline.of(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };

@@ -36,7 +36,7 @@ export type JournalRow = {
 };
 
 /** A row that was written a moment ago. Its receipt comes with it as a value, so its text need not be parsed again. */
-export type WrittenRow = JournalRow & { read: StoredReceipt | null };
+export type WrittenRow = JournalRow & { parsedReceipt: StoredReceipt | null };
 
 /** The bytes of payload and result that an ended job takes up; 0 for a row that is gone. A damaged row may have none. */
 export function bytesOf(row: JournalRow | null): number {
@@ -49,8 +49,8 @@ const StoredReceipt = Receipt.extend({ verified: z.boolean() });
 export type StoredReceipt = z.infer<typeof StoredReceipt>;
 
 /** Returns the receipt of a row; null if it has none that can be read. The result counts without it too. */
-export function storedReceipt(row: Pick<JournalRow, "receipt"> & Partial<Pick<WrittenRow, "read">>): StoredReceipt | null {
-  if (row.read !== undefined) return row.read;
+export function storedReceipt(row: Pick<JournalRow, "receipt"> & Partial<Pick<WrittenRow, "parsedReceipt">>): StoredReceipt | null {
+  if (row.parsedReceipt !== undefined) return row.parsedReceipt;
   return readAs(StoredReceipt, row.receipt);
 }
 
