@@ -234,11 +234,13 @@ export class PaidCommits {
 
   /** The answer to an accepted submit, after its settle call has ended or the wait for it is over. */
   async #waitAndAnswer(input: CommitInput, key: string): Promise<SubmitAnswer> {
-    const { dispatcher } = this.#parts;
+    const { dispatcher, cancelTokens } = this.#parts;
     const paidBy = dispatcher.state.jobs.get(input.id)?.payment ?? key;
     if (!(await dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
     // A second delivery comes from the same router, which has not heard the first answer.
-    if (input.settles === true && dispatcher.state.ledger.settlingByRequest.has(paidBy)) return { ok: true, settle: true, jobId: input.id };
+    if (input.settles === true && dispatcher.state.ledger.settlingByRequest.has(paidBy)) {
+      return { ok: true, settle: true, jobId: input.id, cancelToken: cancelTokens.of(input.id) };
+    }
     await this.#whileSettling(paidBy);
     return this.#answerAfterSettling(input, paidBy);
   }

@@ -117,8 +117,11 @@ export type SettleReport =
   | { kind: "not_asked"; reason: string }
   | { kind: "unknown"; reason: string; lost: boolean };
 
-/** The hub's answer to a submit. With `settle` a worker is claimed: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. */
-export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string };
+/**
+ * The hub's answer to a submit. With `settle` a worker is claimed: ask the facilitator to settle now, and tell the outcome to `settled` [PY7]. An earlier hub
+ * leaves `cancelToken` out.
+ */
+export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string; cancelToken?: string };
 
 /** A job of the list of a user. Times are in ms since the epoch. */
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };

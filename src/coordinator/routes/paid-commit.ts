@@ -189,7 +189,8 @@ async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, paylo
   const submitted = await askOrRelease(c, hubCommit, key, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
-  return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId: submitted.jobId, job: null, settlement: null };
+  const { jobId, cancelToken } = submitted;
+  return (await tellSettled(c, hubCommit, key, outcome)) ?? { ok: true, jobId, job: null, settlement: null, ...(cancelToken !== undefined && { cancelToken }) };
 }
 
 /**

@@ -223,10 +223,7 @@ describe("the outcome of a settle call", () => {
     ],
   ])("[PY5] [PY8] %s", async (_title, lost, isKnown, tries) => {
     muteErrors();
-    // The number of tries is the rule here, and not that they take seconds.
-    const { outcomePauses } = TUNING;
-    onTestFinished(() => void Object.assign(TUNING, { outcomePauses }));
-    Object.assign(TUNING, { outcomePauses: outcomePauses.map((ms) => ms / 100) });
+    shortenPauses();
     const asked = facilitator();
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -242,7 +239,28 @@ describe("the outcome of a settle call", () => {
     if (isKnown) expect((await worker.assigned()).job_id).toBe(id);
     else expect(await hub.job(id)).toMatchObject({ status: "pending" });
   });
+
+  test("[JB13] that cannot be told: the 201 has the cancel token of its job", async () => {
+    muteErrors();
+    shortenPauses();
+    facilitator();
+    const hub = new TestHub();
+    await hub.worker();
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "settled" ? overloaded : Reflect.get(target, method)) });
+    const response = await paidCommit({}, stub);
+    const { job_id: id } = await response.json<{ job_id: string }>();
+    expect(response.status).toBe(201);
+    expect(await hub.stub.cancel(id, response.headers.get("x-cancel-token") ?? "")).not.toBeNull();
+    expect(await hub.job(id)).toMatchObject({ result: { error: "cancelled" } });
+  });
 });
+
+/** The number of tries is the rule, and not that they take seconds. */
+function shortenPauses(): void {
+  const { outcomePauses } = TUNING;
+  onTestFinished(() => void Object.assign(TUNING, { outcomePauses }));
+  Object.assign(TUNING, { outcomePauses: outcomePauses.map((ms) => ms / 100) });
+}
 
 const { network, payTo, token } = evmOffer();
 const SIGNED = authorization(Date.now());
