@@ -148,9 +148,10 @@ export class ComputeRouter {
    */
   async map(jobs: readonly JobInput[], options?: MapOptions): Promise<MapResult[]> {
     const { plan, runPlan, settings } = readMap(jobs, options, this.#settings);
-    return new JobMap(jobs, plan, {
-      run: async (job, key, signal) => this.#run(job, runPlan(job, key, signal), settings),
-      resume: async (jobId, job, key, signal) => new RouterRun(this.#connection, settings, runPlan(job, key, signal)).resume(jobId, true),
+    return new JobMap(jobs, plan, (job, key, signal) => {
+      const own = runPlan(job, key, signal);
+      const run = new RouterRun(this.#connection, settings, own);
+      return { run: async () => this.#run(job, own, settings, run), resume: async (jobId) => run.resume(jobId, true) };
     }).results();
   }
 
@@ -382,8 +383,7 @@ export class ComputeRouter {
     return verifyReceipt(receipt, result);
   }
 
-  async #run(job: JobInput, plan: RunPlan, settings: ClientSettings): Promise<RunResult> {
-    const run = new RouterRun(this.#connection, settings, plan);
+  async #run(job: JobInput, plan: RunPlan, settings: ClientSettings, run = new RouterRun(this.#connection, settings, plan)): Promise<RunResult> {
     try {
       return await run.run(job);
     } catch (error) {

@@ -47,15 +47,18 @@ export class Commit {
   readonly #quote: Quote;
   readonly #request: CommitCall;
   #price: string;
-  #unclear = false;
-  #paid = false;
+  #unclear: boolean;
+  #paid: boolean;
 
-  constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitCall) {
+  /** `earlier` is the commit that failed before with the same key: what it may have created or paid is this one's too. */
+  constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitCall, earlier?: Commit) {
     this.#connection = connection;
     this.#settings = settings;
     this.#quote = quote;
     this.#request = request;
     this.#price = quote.price;
+    this.#unclear = earlier?.#unclear ?? false;
+    this.#paid = earlier?.#paid ?? false;
   }
 
   /**

@@ -10,13 +10,16 @@ import { checkCall, checkSignal, type MapOptions, type MapResult, readRunOptions
 /** The pause after a 429 without `Retry-After`, in milliseconds. */
 const DEFAULT_PAUSE = 5_000;
 
-/** The two ways to get the result of one job of a map. */
-type MapRuns = {
-  /** Runs a job. With the same `key`, a repetition is the same job. */
-  run: (job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
-  /** Follows a job that was accepted. */
-  resume: (jobId: string, job: JobInput, key: string, signal: AbortSignal) => Promise<RunResult>;
+/** All tries of one job of a map. They know its price and its payment from each other. */
+type MapRun = {
+  /** Runs the job. A repetition is the same job. */
+  run: () => Promise<RunResult>;
+  /** Follows the job after it was accepted. */
+  resume: (jobId: string) => Promise<RunResult>;
 };
+
+/** Begins the tries of one job. */
+type StartRun = (job: JobInput, idempotencyKey: string, signal: AbortSignal) => MapRun;
 
 /** The settings of one map. */
 type MapPlan = {
@@ -56,7 +59,7 @@ export function readMap(jobs: readonly JobInput[], options: MapOptions | undefin
 export class JobMap {
   readonly #jobs: readonly JobInput[];
   readonly #plan: MapPlan;
-  readonly #runs: MapRuns;
+  readonly #start: StartRun;
   /** Aborts with the caller's signal, and with what `onResult` throws. */
   readonly #stop = new AbortController();
   /** Abort with it. Each lane has a signal of its own, because Node 20 warns of more than ten listeners on one. */
@@ -66,10 +69,10 @@ export class JobMap {
   /** When the router may be asked again, on the clock of performance.now(). */
   #pausedUntil = 0;
 
-  constructor(jobs: readonly JobInput[], plan: MapPlan, runs: MapRuns) {
+  constructor(jobs: readonly JobInput[], plan: MapPlan, start: StartRun) {
     this.#jobs = jobs;
     this.#plan = plan;
-    this.#runs = runs;
+    this.#start = start;
   }
 
   /** How each job ended, in the order of the list. Rejects with the signal's reason or with what `onResult` throws; both end the jobs that run, too. */
@@ -127,13 +130,13 @@ export class JobMap {
 
   /** Runs a job and waits after every 429. The waits do not count towards the job's timeout, which would otherwise end before the job starts. */
   async #patiently(job: JobInput, limit: Limit): Promise<RunResult> {
-    const key = random128();
     const { signal } = limit;
+    const own = this.#start(job, random128(), signal);
     let jobId: string | null = null;
     for (let refused = 0; ; refused++) {
       while (performance.now() < this.#pausedUntil) await sleep(this.#pausedUntil - performance.now(), limit);
       try {
-        return await (jobId === null ? this.#runs.run(job, key, signal) : this.#runs.resume(jobId, job, key, signal));
+        return await (jobId === null ? own.run() : own.resume(jobId));
       } catch (error) {
         const isLate = error instanceof JobTimeoutError;
         // The router refused the polls of an accepted job until its time was over. The job may have ended long ago.

@@ -33,7 +33,7 @@ export async function askQuote(
   return connection.get(path, settings.requestTimeout, { ...settings.retry, waitsOut429: true }, limit, isAsked);
 }
 
-/** One job on its way through the router: quote, commit, poll. */
+/** One job on its way through the router: quote, commit, poll. A run that failed may be repeated: it is the same job then. */
 export class RouterRun {
   readonly #connection: Connection;
   readonly #settings: ClientSettings;
@@ -112,7 +112,8 @@ export class RouterRun {
     const body = commitBody(job, userId, privacy);
     const quote = await askQuote(this.#connection, this.#settings, { jobType: job.job_type, policy }, limit);
     if (maxPrice !== undefined && !isWithin(quote.price, maxPrice)) throw new PaymentLimitError(quote.price, maxPrice);
-    const commit = new Commit(this.#connection, this.#settings, quote, { body, idempotencyKey, userToken, cancelOn: cancelOnAbort ? signal : undefined });
+    const call = { body, idempotencyKey, userToken, cancelOn: cancelOnAbort ? signal : undefined };
+    const commit = new Commit(this.#connection, this.#settings, quote, call, this.#commit);
     this.#commit = commit;
     const committed = await commit.send(limit);
     // Before the list of jobs, which may take its time: nobody else knows the job yet.

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { JobFailedError, type JobInput, type MapResult, NotFoundError } from "../../../src/sdk/index.ts";
-import { paused, rejection, reply } from "./support/faults.ts";
-import { RouterServer } from "./support/router-server.ts";
+import { paused, rejection, reply, reset } from "./support/faults.ts";
+import { type Fault, RouterServer } from "./support/router-server.ts";
 
 const summarize = (input: string): JobInput => ({ job_type: "TASK", task_type: "summarize", input });
 const INPUTS = Array.from({ length: 12 }, (_, at) => `text ${at}`);
@@ -101,7 +101,30 @@ describe("map", () => {
     router.fail("GET /v1/jobs", limited(3));
     const results = await router.client({ timeout: 2_000 }).map([summarize("a")]);
     expect(outcomes(results)).toEqual(summaries(["a"]));
+    expect(results[0]).toMatchObject({ value: { price: "$0.001" } });
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
+  });
+
+  it("[PY6] after a lost answer to a payment and a 429, neither another payment nor a fallback follows", async () => {
+    const router = await RouterServer.start({ gated: true });
+    const unpaid: Fault = (response, _, proceed) => proceed(response);
+    router.fail("POST /v1/jobs/commit", unpaid, reset, limited(1));
+    let payments = 0;
+    const payment = async (): Promise<Record<string, string>> => ({ "X-PAYMENT": `payment ${++payments}` });
+    const fallback = [{ name: "spare", supports: () => true, run: async () => ({ summary: "spare", word_count: 1 }) }];
+    const results = await router.client({ fallback, payment, maxRetries: 1 }).map([summarize("a")]);
+    expect(payments).toBe(1);
+    expect(results).toEqual([{ status: "rejected", reason: expect.objectContaining({ code: "payment_required", idempotencyKey: expect.any(String) }) }]);
+  });
+
+  it("a job that an earlier try may have committed gets no fallback", async () => {
+    const router = await RouterServer.start();
+    const fine: Fault = (response, _, proceed) => proceed(response);
+    router.fail("POST /v1/jobs/commit", reset, limited(1));
+    router.fail("GET /v1/quote", fine, reply(500, { error: "internal" }));
+    const fallback = [{ name: "spare", supports: () => true, run: async () => ({ summary: "spare", word_count: 1 }) }];
+    const results = await router.client({ fallback }).map([summarize("a")]);
+    expect(results).toEqual([{ status: "rejected", reason: expect.objectContaining({ code: "unavailable", idempotencyKey: expect.any(String) }) }]);
   });
 
   it("checks the list and every option before anything is sent", async () => {
