@@ -18,7 +18,7 @@ import {
   RateLimitedError,
 } from "../sdk/index.ts";
 import { ALREADY_USED } from "../protocol/pricing.ts";
-import { highestAmount, inDollars, readMaxPrice } from "../sdk/payment.ts";
+import { highestAmount, inDollars, isDeclined, readMaxPrice } from "../sdk/payment.ts";
 import { shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT } from "./command.ts";
 
@@ -171,7 +171,7 @@ export class Purchase {
       this.#amount = amount;
       try {
         const headers = await pay(required, attempt);
-        if (Object.keys(headers).length === 0) this.#isFree();
+        if (isDeclined(headers)) this.#isFree();
         return headers;
       } catch (error) {
         // Our own hooks throw these before they sign. Any other hook may have moved the money itself.

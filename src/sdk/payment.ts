@@ -6,6 +6,9 @@ import { fromBase64 } from "../receipt/bytes.ts";
 import { wrong } from "./check.ts";
 import { InvalidOptionError, PaymentLimitError, type PaymentOption } from "./errors.ts";
 
+/** Decimals of USDC, the token of both instances. For a token with more decimals the check of a price is only stricter. */
+const TOKEN_DECIMALS = 6;
+
 /** Body of a 402: the ways to pay, and the reason of the answer. */
 export type PaymentChallenge = { error: string; accepts: PaymentOption[] } & Partial<Omit<PaymentRequired, "error" | "accepts">>;
 
@@ -24,7 +27,7 @@ export type PaymentAttempt = {
  *
  * @param required the body of the 402
  * @param attempt number of the payment, header of the 402, and the run's signal
- * @returns the headers for the repeated commit, `X-PAYMENT` or `PAYMENT-SIGNATURE`; an empty object to decline
+ * @returns the headers for the repeated commit, `X-PAYMENT` or `PAYMENT-SIGNATURE`, as a plain object; an empty one to decline
  * @throws anything; `run` rejects with it
  * @example
  * const payment: PaymentHook = async (required) => {
@@ -58,13 +61,23 @@ export function highestAmount({ accepts }: PaymentChallenge, header: string | nu
     return [parsePrice(price), ...amounts.map(parseAmount)];
   });
   const asked = [...inBody, ...(header === null ? [] : headerAmounts(header).map(parseAmount))];
-  return asked.reduce((most, next) => (most === null || next === null ? null : next > most ? next : most), 0n);
+  let most = 0n;
+  for (const amount of asked) {
+    if (amount === null) return null;
+    if (amount > most) most = amount;
+  }
+  return most;
 }
 
-/** Checks the headers that a hook returned; null for an empty object, with which the hook declines. */
+/** True if a hook returned a plain empty object, with which it declines to pay. */
+export function isDeclined(value: unknown): boolean {
+  return isPlainObject(value) && Object.keys(value).length === 0;
+}
+
+/** Checks the headers that a hook returned; null if the hook declines. */
 export function readPaymentHeaders(value: unknown): Headers | null {
-  if (!isJsonObject(value)) throw new InvalidOptionError("payment", "must resolve to an object of headers");
-  if (Object.keys(value).length === 0) return null;
+  if (!isPlainObject(value)) throw new InvalidOptionError("payment", "must resolve to a plain object of headers");
+  if (isDeclined(value)) return null;
   const headers = new Headers();
   for (const [name, text] of Object.entries(value)) {
     if (typeof text !== "string") throw new InvalidOptionError("payment", `resolved to a header ${name} that is not a string`);
@@ -75,6 +88,11 @@ export function readPaymentHeaders(value: unknown): Headers | null {
     }
   }
   return headers;
+}
+
+/** False for `Headers` and `Map` too: they have no members of their own, so they would look empty although they carry a payment. */
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return isJsonObject(value) && !(Symbol.iterator in value);
 }
 
 /** The amounts that a `PAYMENT-REQUIRED` header asks for. A malformed header gives one malformed amount. */
@@ -126,8 +144,8 @@ function isAmount(value: unknown): value is string {
 /** An amount of USDC in atomic units as US dollars, with three decimals or more: `$0.010`. */
 export function inDollars(amount: string): string {
   const digits = amount.padStart(TOKEN_DECIMALS + 1, "0");
-  const cents = digits.slice(-TOKEN_DECIMALS).replace(/0{1,3}$/, "");
-  return `$${digits.slice(0, -TOKEN_DECIMALS)}.${cents}`;
+  const decimals = digits.slice(-TOKEN_DECIMALS).replace(/0{1,3}$/, "");
+  return `$${digits.slice(0, -TOKEN_DECIMALS)}.${decimals}`;
 }
 
 /** Decodes an x402 header (base64 of JSON); undefined if it is malformed. */
@@ -136,9 +154,6 @@ export function decodePaymentHeader(header: string): unknown {
   const json = bytes === null ? null : readJson(new TextDecoder().decode(bytes));
   return json?.ok === true ? json.value : undefined;
 }
-
-/** Decimals of USDC, the token of both instances. For a token with more decimals the check is only stricter. */
-const TOKEN_DECIMALS = 6;
 
 /** Parses `$0.010`, `0.01` or a number of US dollars to millionths of a dollar; null for anything else. */
 export function parsePrice(price: unknown): bigint | null {

@@ -149,5 +149,7 @@ describe("the spending limit of mcp", () => {
     expect(budget.counted).toBe(0n);
     await expect(new Purchase(budget).within(() => Promise.reject(new Error("lost")))(challenge("10000"), attempt)).rejects.toThrow("lost");
     expect(budget.counted).toBe(10_000n);
+    await new Purchase(budget).within(() => Promise.resolve(new Headers({ "X-PAYMENT": "signed" }) as never))(challenge("10000"), attempt);
+    expect(budget.counted).toBe(20_000n);
   });
 });

@@ -179,6 +179,15 @@ describe("payment", () => {
     expect(router.charged).toEqual([]);
   });
 
+  it.each([
+    ["Headers", new Headers({ "x-payment": "signed" })],
+    ["a Map", new Map([["x-payment", "signed"]])],
+  ])("a hook that resolves to %s, which looks empty, has not declined: an InvalidOptionError, because it may have paid", async (_, value) => {
+    const router = await RouterServer.start({ gated: true });
+    const error = await rejection(router.client({ payment: async () => value as never }).run(CLASSIFY));
+    expect(error).toMatchObject({ code: "invalid_option", option: "payment", idempotencyKey: expect.any(String) });
+  });
+
   it.each<[string, (client: ComputeRouter, options: CommitOptions) => Promise<unknown>]>([
     ["run", (client, options) => client.run(CLASSIFY, options)],
     ["submit", (client, options) => client.submit(CLASSIFY, options)],
