@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { SAME_KEYPRESS_MS } from "../src/cli/input.ts";
+import { SAME_KEYPRESS_MS } from "../src/cli/same-keypress.ts";
 
 const STOP_TIMEOUT_MS = 10_000;
 const KEPT_LINES = 200;

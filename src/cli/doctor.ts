@@ -5,13 +5,14 @@ import * as z from "zod";
 import { LIMITS } from "../protocol/limits.ts";
 import { parseJson } from "../protocol/json.ts";
 import { Health } from "../protocol/rest.ts";
+import type { Result } from "../protocol/result.ts";
 import { untrusted } from "../protocol/text.ts";
 import { TIMING } from "../protocol/times.ts";
 import { type KeyPair, keyPair, shortKey } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";
 import { codeOf } from "../worker/node/atomic-files.ts";
 import { hasWebSocket, needsNewerNode, NO_WEBSOCKET, ownCommand } from "../worker/node/program.ts";
-import { reasonOf } from "../worker/node/connect-reason.ts";
+import { ReasonedSocket, reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
@@ -37,7 +38,7 @@ export type Check =
 const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), host: z.string() });
 
 /** The health of a coordinator, and the difference between its clock and this machine's. */
-type CheckResponse = { network: string; workersOnline: number; ms: number; skewMs: number };
+type SeenHealth = { network: string; workersOnline: number; ms: number; skewMs: number };
 
 /** Checks everything that a worker needs and yields each result as soon as it is known. It changes nothing. */
 export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, undefined> {
@@ -101,7 +102,7 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
     hint: error instanceof Error ? error.message : "unexpected error",
   }));
   if (!found.ok) {
-    const tried = found.tried.map(({ name, url, why }) => `${name} at ${url} ${why}`).filter((line) => !line.endsWith("not running"));
+    const tried = found.tried.filter(({ why }) => why !== "not running").map(({ name, url, why }) => `${name} at ${url} ${why}`);
     return yield {
       name: "LLM",
       state: "warn",
@@ -146,46 +147,38 @@ export function checkLines(check: Check, { color, width }: { color: boolean; wid
 export async function checkCoordinator({ url, network }: CoordinatorPlace): Promise<Check[]> {
   const name = coordinatorName(url);
   const answer = await askHealth(url);
-  if (typeof answer === "string") {
-    return [
-      {
-        name,
-        state: "fail",
-        message: answer,
-        fix: "is the address right, and is the coordinator running?",
-        exit: EXIT.unreachable,
-      },
-    ];
-  }
-  const plural = answer.workersOnline === 1 ? "worker" : "workers";
+  if (!answer.ok)
+    return [{ name, state: "fail", message: answer.reason, fix: "is the address right, and is the coordinator running?", exit: EXIT.unreachable }];
+  const health = answer.value;
+  const plural = health.workersOnline === 1 ? "worker" : "workers";
   const reached: Check =
-    network !== undefined && network !== answer.network
+    network !== undefined && network !== health.network
       ? {
           name,
           state: "fail",
-          message: `serves ${answer.network}, but this worker works only for ${network}`,
+          message: `serves ${health.network}, but this worker works only for ${network}`,
           fix: "correct --network, or `network` in the configuration",
           exit: EXIT.refused,
         }
-      : { name, state: "ok", message: `${answer.network}, ${answer.workersOnline} ${plural} online, answered in ${answer.ms} ms` };
-  return [reached, clock(answer.skewMs), await checkSocket(url)];
+      : { name, state: "ok", message: `${health.network}, ${health.workersOnline} ${plural} online, answered in ${health.ms} ms` };
+  return [reached, clock(health.skewMs), await checkSocket(url)];
 }
 
-async function askHealth(url: string): Promise<CheckResponse | string> {
+async function askHealth(url: string): Promise<Result<SeenHealth, string>> {
   const before = Date.now();
   try {
     const response = await fetch(`${coordinatorUrls(url).base}/v1/health`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     const text = await response.text();
     const after = Date.now();
-    if (!response.ok) return `answers HTTP ${response.status}`;
+    if (!response.ok) return { ok: false, reason: `answers HTTP ${response.status}` };
     const health = Health.safeParse(parseJson(text));
-    if (!health.success) return "answers, but is not a coordinator";
+    if (!health.success) return { ok: false, reason: "answers, but is not a coordinator" };
     const { network, workers_online: workersOnline, timestamp } = health.data;
-    return { network, workersOnline, ms: after - before, skewMs: (before + after) / 2 - Date.parse(timestamp) };
+    return { ok: true, value: { network, workersOnline, ms: after - before, skewMs: (before + after) / 2 - Date.parse(timestamp) } };
   } catch (error) {
-    if (error instanceof Error && error.name === "TimeoutError") return `no answer in ${TIMEOUT_MS / 1000} s`;
+    if (error instanceof Error && error.name === "TimeoutError") return { ok: false, reason: `no answer in ${TIMEOUT_MS / 1000} s` };
     const reason = reasonOf(error);
-    return reason === null ? "cannot be reached" : `cannot be reached: ${reason}`;
+    return { ok: false, reason: reason === null ? "cannot be reached" : `cannot be reached: ${reason}` };
   }
 }
 
@@ -209,25 +202,10 @@ function clock(skewMs: number): Check {
 async function checkSocket(url: string): Promise<Check> {
   if (!hasWebSocket()) return { name: "socket", state: "warn", message: "not checked: this Node has no WebSocket" };
   const { host } = new URL(url);
-  const socket = new WebSocket(url);
-  let timer: NodeJS.Timeout | undefined;
-  const text = await new Promise<string | null>((resolve) => {
-    socket.addEventListener("message", ({ data }) => resolve(typeof data === "string" ? data : ""));
-    socket.addEventListener("close", () => resolve(null));
-    timer = setTimeout(() => resolve(socket.readyState === WebSocket.OPEN ? "" : null), TIMEOUT_MS);
-  });
-  clearTimeout(timer);
-  socket.close();
-  if (text === null) {
-    return {
-      name: "socket",
-      state: "fail",
-      message: "the coordinator accepts no WebSocket at this address",
-      fix: "a proxy in front of it must forward the Upgrade header",
-      exit: EXIT.unreachable,
-    };
-  }
-  const challenge = Challenge.safeParse(parseJson(text));
+  const frame = await firstFrame(url);
+  if (!frame.ok)
+    return { name: "socket", state: "fail", message: frame.reason, fix: "a proxy in front of it must forward the Upgrade header", exit: EXIT.unreachable };
+  const challenge = Challenge.safeParse(parseJson(frame.value));
   if (!challenge.success) return { name: "socket", state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" };
   if (challenge.data.host.toLowerCase() === host) return { name: "socket", state: "ok", message: "opens, and asks for a signature for the right host" };
   const fix = `use ${challenge.data.host}, or set PUBLIC_HOST=${host} on the coordinator`;
@@ -238,6 +216,24 @@ async function checkSocket(url: string): Promise<Check> {
     fix,
     exit: EXIT.refused,
   };
+}
+
+/** The first frame of a new socket, empty if none comes in time; or why there is no socket, in the words of `worker start`. */
+async function firstFrame(url: string): Promise<Result<string, string>> {
+  const socket = new ReasonedSocket(url);
+  let isOpen = false;
+  let timer: NodeJS.Timeout | undefined;
+  const frame = await new Promise<Result<string, string>>((resolve) => {
+    socket.addEventListener("open", () => (isOpen = true));
+    socket.addEventListener("message", ({ data }) => resolve({ ok: true, value: typeof data === "string" ? data : "" }));
+    socket.addEventListener("close", ({ code, reason }) => {
+      resolve({ ok: false, reason: isOpen ? `the coordinator closed the socket: ${reason || `code ${code}`}` : (reason ?? "no connection") });
+    });
+    timer = setTimeout(() => resolve(isOpen ? { ok: true, value: "" } : { ok: false, reason: `no connection in ${TIMEOUT_MS / 1000} s` }), TIMEOUT_MS);
+  });
+  clearTimeout(timer);
+  socket.close();
+  return frame;
 }
 
 /** The outcome of a job without a coordinator. `tokens` are those of an LLM's answer. */

@@ -5,17 +5,16 @@ import { buffer } from "node:stream/consumers";
 import { parseJson } from "../protocol/json.ts";
 import { untrusted } from "../protocol/text.ts";
 import { CliError, EXIT } from "./command.ts";
+import { SAME_KEYPRESS_MS } from "./same-keypress.ts";
 
 /**
  * Reads a JSON file; `-` is standard input. What is not JSON goes to `other`, which returns undefined if it cannot read it either.
  * @throws {CliError} if the file cannot be read or is no JSON
  */
 export async function readJsonFile(file: string, other: (text: string) => unknown = () => undefined): Promise<unknown> {
-  const given = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
+  const text = file === "-" ? await pipedInput("pipe the JSON in, or give a file") : await readText(file);
   const name = nameOf(file);
-  if (given.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
-  // A byte order mark is not JSON, but some editors write one.
-  const text = given.replace(/^\uFEFF/, "");
+  if (text.trim() === "") throw new CliError(EXIT.usage, `${name} is empty`);
   const json = parseJson(text);
   const value = json === undefined ? other(text) : json;
   if (value === undefined) throw new CliError(EXIT.usage, `${name} is not JSON`);
@@ -28,11 +27,10 @@ export function nameOf(file: string): string {
 }
 
 async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
+  const bytes = await readFile(file).catch((error: unknown) => {
     throw new CliError(EXIT.usage, `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
-  }
+  });
+  return decoded(bytes, nameOf(file));
 }
 
 /** All of standard input as text. It never waits for a person: without input it throws CliError with `how`, which tells what to do. */
@@ -44,13 +42,16 @@ export async function standardInput(how: string): Promise<string> {
 
 async function pipedInput(how: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, `nothing to read: ${how}`);
-  const bytes = await buffer(process.stdin);
+  return decoded(await buffer(process.stdin), nameOf("-"));
+}
+
+/** The text of UTF-8, without a byte order mark, which some editors write. */
+function decoded(bytes: Uint8Array, name: string): string {
   try {
-    // It drops a byte order mark.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
     // With replacement characters in it, it would be another text.
-    throw new CliError(EXIT.usage, "standard input is not UTF-8: save the text as UTF-8 first", { cause: error });
+    throw new CliError(EXIT.usage, `${name} is not UTF-8: save the text as UTF-8 first`, { cause: error });
   }
 }
 
@@ -109,9 +110,6 @@ export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): P
     lines.close();
   }
 }
-
-/** Signals within this time are one: npm forwards a Ctrl-C that the terminal has already delivered, and a closed terminal sends SIGHUP before npm's SIGTERM. */
-export const SAME_KEYPRESS_MS = 1_000;
 
 /** Calls `listener` at the first Ctrl-C. A later one ends the program immediately. Returns a function that ends the wait. */
 export function onCtrlC(listener: () => void): () => void {

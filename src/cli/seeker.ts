@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { JobType } from "../protocol/job.ts";
+import { JobType, Policy } from "../protocol/job.ts";
 import { parseJson } from "../protocol/json.ts";
 import { untrusted } from "../protocol/text.ts";
 import { mayBeAccepted } from "../sdk/commit.ts";
@@ -44,7 +44,7 @@ const DEFAULT_URL = "ws://127.0.0.1:4010/";
 const URL_ARG = {
   type: "string",
   valueHint: "url",
-  description: "Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ws://127.0.0.1:4010/",
+  description: `Coordinator: ws:, wss:, http: or https:; default $ROUTER_BASE_URL, else ${DEFAULT_URL}`,
 } as const;
 
 /** ` --url …` for the command in a hint, if it is not the default. The next command may run without the environment variables of this one. */
@@ -183,11 +183,12 @@ export function sameUser(words: string, args: SeekerOptions): string {
   return ownCommand(`${words}${urlHint(args.url)}${user}${folder}`);
 }
 
-/** Advice for a pairing code that cannot be claimed [API4]. */
-const CODE_ADVICE: Record<string, string> = {
-  already_claimed: "already_claimed: the code was used; its owner can create a new one: pair create",
-  expired: "expired: a code is valid for one hour; its owner can create a new one: pair create",
-};
+/** Advice for a pairing code that cannot be claimed, and for a user id whose token is missing or wrong, by the reason of the coordinator [API4]. */
+const REFUSAL_ADVICE: ReadonlyMap<string | null, string> = new Map([
+  ["already_claimed", "already_claimed: the code was used; its owner can create a new one: pair create"],
+  ["expired", "expired: a code is valid for one hour; its owner can create a new one: pair create"],
+  ["user_token_required", "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN"],
+]);
 
 function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const { base } = coordinatorUrls(args.url);
@@ -203,10 +204,11 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return because(EXIT.unreachable, `${error.message} (${base})`);
   if (error instanceof RouterConnectionError)
     return because(EXIT.unreachable, `no coordinator at ${base}: ${reasonOf(error.cause) ?? error.message}; start one (in a clone: npm start), or use --url`);
-  if (error instanceof NoTrustedWorkerError) {
-    const [list, create] = [sameUser("pair list", args), sameUser("pair create", args)];
-    return because(EXIT.job, `no_trusted_worker: no paired worker that can do this job is online; to see your workers: ${list}; to pair one: ${create}`);
-  }
+  if (error instanceof NoTrustedWorkerError)
+    return because(
+      EXIT.job,
+      `no_trusted_worker: no paired worker that can do this job is online; to see your workers: ${sameUser("pair list", args)}; to pair one: ${sameUser("pair create", args)}`,
+    );
   if (error instanceof NoEligibleWorkerError && args.model !== undefined && args.model !== "auto")
     return because(
       EXIT.job,
@@ -228,14 +230,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   if (error instanceof NoSuchModelError) return because(EXIT.refused, `no_such_model: ${error.message}; see: ${ownCommand(`models${urlHint(args.url)}`)}`);
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
-  if (error.reason === "user_token_required") {
-    return because(
-      EXIT.refused,
-      "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN",
-    );
-  }
-  const ofCode = CODE_ADVICE[error.reason ?? ""];
-  if (ofCode !== undefined) return because(EXIT.refused, ofCode);
+  const known = REFUSAL_ADVICE.get(error.reason);
+  if (known !== undefined) return because(EXIT.refused, known);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
 }
 
@@ -254,12 +250,10 @@ function paymentAdvice(error: PaymentRequiredError): string {
   return `this coordinator asks for ${error.accepts[0]?.price ?? "a payment"}; to pay, use --payer with a module that has your wallet (docs/sdk.md, Paying)`;
 }
 
-const POLICIES = ["FAST", "CHEAP", "AUTO"] as const;
-
 /** `--policy` of every command that has a price. */
 export const POLICY_ARG = {
   type: "string",
-  valueHint: "FAST|CHEAP|AUTO",
+  valueHint: Policy.options.join("|"),
   description: "Tier; default AUTO (FAST for text generation, CHEAP for tasks)",
 } as const;
 
@@ -282,9 +276,9 @@ export const RUN_ARGS = {
 } as const;
 
 /** Parses `--policy`, in upper or lower case. */
-export function readPolicy(text: string | undefined): (typeof POLICIES)[number] | undefined {
-  const policy = POLICIES.find((known) => known === text?.toUpperCase());
-  if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy must be one of ${POLICIES.join(", ")}`);
+export function readPolicy(text: string | undefined): Policy | undefined {
+  const policy = Policy.options.find((known) => known === text?.toUpperCase());
+  if (text !== undefined && policy === undefined) throw new CliError(EXIT.usage, `--policy must be one of ${Policy.options.join(", ")}`);
   return policy;
 }
 

@@ -11,7 +11,7 @@ import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.t
 import { firstStatus, nextStatus, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
-import { SAME_KEYPRESS_MS } from "./input.ts";
+import { SAME_KEYPRESS_MS } from "./same-keypress.ts";
 import { folderOption, type WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { onCtrlC, SAME_KEYPRESS_MS } from "../../../src/cli/input.ts";
+import { onCtrlC } from "../../../src/cli/input.ts";
+import { SAME_KEYPRESS_MS } from "../../../src/cli/same-keypress.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

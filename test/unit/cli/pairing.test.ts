@@ -254,6 +254,8 @@ describe("a code that cannot be claimed", () => {
   it.each([
     ["already_claimed", /^already_claimed: the code was used; its owner can create a new one: pair create\n$/],
     ["expired", /^expired: a code is valid for one hour; its owner can create a new one: pair create\n$/],
+    // A name that every object has is no advice.
+    ["constructor", /^.*\bconstructor\n$/],
   ])("%s: what to do (5)", async (error, message) => {
     const router = await RouterServer.start();
     router.fail("POST /v1/trust/claim", reply(400, { error }));

@@ -1,8 +1,11 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { answerOf, chunkOf, lastChunks } from "../../../src/coordinator/routes/openai-format.ts";
 import { keyPair } from "../../../src/receipt/ed25519.ts";
 import { signReceipt } from "../../../src/receipt/receipt.ts";
 import { runHere } from "../worker/support/cli-here.ts";
+import { temporaryFolder } from "../worker/support/folder.ts";
 
 const worker = keyPair(new Uint8Array(32).fill(3));
 const ID = "0b8f3c1e-5d2a-4f7b-9c36-2e1d4a6b8f90";
@@ -94,6 +97,16 @@ describe("verify of an answer that an OpenAI client saved", () => {
       });
     },
   );
+
+  it("a file is valid with a byte order mark, and refused in Latin-1: with replacement characters it would be another result", async () => {
+    const file = join(temporaryFolder(), "job.json");
+    const text = JSON.stringify(saved("chat", "Zürich"));
+    writeFileSync(file, `\uFEFF${text}`);
+    expect(await runHere(["verify", "--job", file])).toMatchObject({ code: 0 });
+    writeFileSync(file, text, "latin1");
+    const { code, stderr } = await runHere(["verify", "--job", file]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: `${file} is not UTF-8: save the text as UTF-8 first\n` });
+  });
 
   it("says what to save instead of an answer without a text", async () => {
     expect(await verify({ ...saved("chat", "Paris."), choices: [] })).toMatchObject({ code: 2, stderr: expect.stringContaining(`job ${ID} --json`) });

@@ -293,7 +293,7 @@ describe("worker doctor", () => {
     expect(await checks("eip155:1")).toMatchObject([
       { state: "fail", exit: 5, message: "serves eip155:10143, but this worker works only for eip155:1" },
       { state: "ok" },
-      { ...unreachable, message: "the coordinator accepts no WebSocket at this address" },
+      { ...unreachable, message: "no connection: it answers HTTP 404 instead of opening a WebSocket" },
     ]);
     const coordinator = await FakeCoordinator.start();
     void coordinator.dialled().then((worker) => worker.send({ type: "hello" }));
