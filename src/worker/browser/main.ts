@@ -141,9 +141,10 @@ class Engine {
   async #pair(code: string): Promise<void> {
     const { store, own } = this.#opened;
     const claim = await claimCode(code, own.signer, fetch.bind(self));
-    if (!claim.ok) return tell({ type: "pairing_failed", message: claim.message });
-    this.#pairings = [claim.pairing, ...this.#pairings].slice(0, PAIRINGS);
-    await store.change("pairings", [[`${claim.pairing.pairedAt} ${code}`, claim.pairing]]).catch(onFailure);
+    if (!claim.ok) return tell({ type: "pairing_failed", message: claim.reason });
+    const pairing = claim.value;
+    this.#pairings = [pairing, ...this.#pairings].slice(0, PAIRINGS);
+    await store.change("pairings", [[`${pairing.pairedAt} ${code}`, pairing]]).catch(onFailure);
     tell({ type: "paired", pairings: this.#pairings });
   }
 

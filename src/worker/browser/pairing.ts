@@ -1,13 +1,11 @@
 // The pairings of a browser worker: claims a code for its key, and reads the stored pairings. PRIVATE jobs come from paired users only [TR4].
 import * as z from "zod";
 import { Paired } from "../../protocol/rest.ts";
+import type { Result } from "../../protocol/result.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import type { Signer } from "../session/executor.ts";
 import type { KeptStore } from "./kept-store.ts";
 import type { Pairing } from "./report.ts";
-
-/** Result of {@link claimCode}; `message` is for a person. */
-type ClaimOutcome = { ok: true; pairing: Pairing } | { ok: false; message: string };
 
 const Refusal = z.object({ error: z.string() });
 const Network = z.object({ network: z.string() });
@@ -15,11 +13,14 @@ const Network = z.object({ network: z.string() });
 /** How long each answer may take. The page waits with its button, and a browser alone waits for minutes. */
 const PATIENCE_MS = 15_000;
 
-/** Claims a pairing code for this worker, with proof of its key. The network is signed too, because the same code may exist on the other instance [TR4]. */
-export async function claimCode(code: string, signer: Signer, ask: typeof fetch, patienceMs = PATIENCE_MS): Promise<ClaimOutcome> {
+/**
+ * Claims a pairing code for this worker, with proof of its key. The network is signed too, because the same code may exist on the other instance [TR4]. The
+ * reason of a failure is a sentence for a person.
+ */
+export async function claimCode(code: string, signer: Signer, ask: typeof fetch, patienceMs = PATIENCE_MS): Promise<Result<Pairing, string>> {
   try {
     const health = await ask("/v1/health", { signal: AbortSignal.timeout(patienceMs) });
-    if (!health.ok) return { ok: false, message: "The coordinator cannot answer at the moment. Try again soon." };
+    if (!health.ok) return { ok: false, reason: "The coordinator cannot answer at the moment. Try again soon." };
     const { network } = Network.parse(await health.json());
     const signature = await signer.sign(pairText({ network, code, pubkey: signer.publicKey }));
     const response = await ask("/v1/trust/claim", {
@@ -28,12 +29,13 @@ export async function claimCode(code: string, signer: Signer, ask: typeof fetch,
       body: JSON.stringify({ pairing_code: code, provider_pubkey: signer.publicKey, signature }),
       signal: AbortSignal.timeout(patienceMs),
     });
-    const body: unknown = await response.json();
-    if (response.ok) return { ok: true, pairing: { code, pairedAt: Paired.parse(body).paired_at, network } };
+    // A proxy in front of the coordinator answers in HTML.
+    const body: unknown = await response.json().catch(() => null);
+    if (response.ok) return { ok: true, value: { code, pairedAt: Paired.parse(body).paired_at, network } };
     const refusal = Refusal.safeParse(body);
-    return { ok: false, message: explain(refusal.success ? refusal.data.error : "", response) };
+    return { ok: false, reason: explain(refusal.success ? refusal.data.error : "", response) };
   } catch {
-    return { ok: false, message: "No answer from the coordinator. Is this device online?" };
+    return { ok: false, reason: "No answer from the coordinator. Is this device online?" };
   }
 }
 
@@ -48,7 +50,9 @@ function explain(error: string, response: Response): string {
     case "rate_limited":
       return `Too many tries. Wait ${response.headers.get("retry-after") ?? "60"} seconds.`;
     default:
-      return response.status >= 500 ? "The coordinator cannot answer at the moment. Try again soon." : `The coordinator refused: ${error}`;
+      return response.status >= 500
+        ? "The coordinator cannot answer at the moment. Try again soon."
+        : `The coordinator refused: ${error || `HTTP ${response.status}`}`;
   }
 }
 
@@ -63,5 +67,5 @@ export async function readPairings(store: Pick<KeptStore, "all">): Promise<Pairi
     const pairing = StoredPairing.safeParse(value);
     return pairing.success ? [pairing.data] : [];
   });
-  return pairings.sort((a, b) => (a.pairedAt < b.pairedAt ? 1 : -1)).slice(0, PAIRINGS);
+  return pairings.sort((a, b) => b.pairedAt.localeCompare(a.pairedAt)).slice(0, PAIRINGS);
 }

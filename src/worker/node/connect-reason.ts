@@ -63,8 +63,9 @@ function listen(): void {
   listening = true;
   subscribe("undici:request:error", (message) => {
     const failed = Failed.safeParse(message).data;
-    const reason = reasonOf(failed?.error);
-    if (failed !== undefined && reason !== null) failures.set(failed.request.origin, reason);
+    if (failed === undefined) return;
+    const reason = reasonOf(failed.error);
+    if (reason !== null) failures.set(failed.request.origin, reason);
   });
   subscribe("undici:request:headers", (message) => {
     const answered = Answered.safeParse(message).data;

@@ -46,6 +46,7 @@ type Sample = { labels: Labels; value: number };
 const TYPES = ["LLM_INFER", "TASK"] as const;
 const OUTCOMES = ["completed", "failed", "cancelled"] as const;
 const STATES = ["connecting", "online", "offline", "stopped"] as const;
+const RESULTS = ["accepted", "duplicate", "rejected", "dropped"] as const;
 
 /** The status in the Prometheus text format (version 0.0.4). */
 export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
@@ -106,7 +107,7 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
       "results_total",
       "counter",
       "Finished results, by the coordinator's answer",
-      each(({ results }) => ["accepted", "duplicate", "rejected", "dropped"].map((state) => ({ labels: { status: state }, value: results[state] ?? 0 }))),
+      each(({ results }) => RESULTS.map((status) => ({ labels: { status }, value: results[status] ?? 0 }))),
     ),
   ].join("");
 }

@@ -46,8 +46,8 @@ function clockVerdict(state: SessionState, ctx: ReduceContext): ClockVerdict | n
 }
 
 function tellVerdict(state: SessionState, verdict: ClockVerdict, ctx: ReduceContext): void {
-  if (verdict === state.clock) return;
-  state.clock = verdict;
+  if (verdict === state.toldClock) return;
+  state.toldClock = verdict;
   tell({ type: "clock", verdict, off_ms: clockOff(state, ctx) ?? 0 }, ctx);
 }
 

@@ -5,8 +5,6 @@ import { type Failure, type KeptResult, type ReduceContext, sendFrame, type Sess
 
 type CompleteAck = Extract<ReceivedFrame, { type: "job_complete_ack" }>;
 
-/** The most failures that wait for a registration, the newest ones. */
-const MAX_FAILURES = 16;
 /** The owner sees at most this many characters of a coordinator's message. */
 const LOGGED_CHARS = 1_000;
 
@@ -40,7 +38,7 @@ export function reject(state: SessionState, jobId: string, reason: string, ctx: 
 export function fail(state: SessionState, failure: Failure, ctx: ReduceContext): void {
   const { jobId, attempt, error, message, retryable } = failure;
   tell({ type: "job_failed", job_id: jobId, attempt, error, message, retryable }, ctx);
-  if (!sendFailure(state, failure, ctx)) state.failures = [...state.failures, failure].slice(-MAX_FAILURES);
+  if (!sendFailure(state, failure, ctx)) state.failures.push(failure);
 }
 
 function sendFailure(state: SessionState, { jobId, attempt, error, message, retryable }: Failure, ctx: ReduceContext): boolean {
@@ -75,9 +73,8 @@ export function resendAll(state: SessionState, ctx: ReduceContext): void {
   for (const one of state.unacknowledged) one.resendDue = ctx.now;
   resendNext(state, ctx);
   const { job } = state;
-  for (const { seq, delta } of job?.progress.tail ?? []) {
-    sendFrame(state, { type: "job_progress", job_id: job?.jobId, attempt: job?.attempt, seq, delta }, ctx);
-  }
+  if (job === null) return;
+  for (const { seq, delta } of job.progress.tail) sendFrame(state, { type: "job_progress", job_id: job.jobId, attempt: job.attempt, seq, delta }, ctx);
 }
 
 /**

@@ -1,7 +1,7 @@
 // The core's vocabulary: the state of a worker session and its times, the events that `reduce` takes, the effects that it asks for, and the notes to the owner.
 import { TIMING } from "../../protocol/times.ts";
 import type { JobType } from "../../protocol/job.ts";
-import type { Tier } from "../../protocol/worker-messages.ts";
+import type { Tier, WorkerFrame } from "../../protocol/worker-messages.ts";
 import type { Assign, Profile } from "./frames.ts";
 
 /** How a registration is proven, or why it is not. */
@@ -102,7 +102,7 @@ export type SessionState = {
   /** The coordinator's wall clock minus the session's clock, in ms; null while it is unknown. */
   coordinatorOffset: number | null;
   /** The last verdict on this machine's clock that the owner was told. */
-  clock: ClockVerdict;
+  toldClock: ClockVerdict;
   /** While the clocks differ, the coordinator is not asked for its time before then. */
   askTimeDue: number;
   /** How many seconds the coordinator parks this worker, as it stated on the current socket. */
@@ -139,7 +139,7 @@ export function initialState(
     unacknowledged,
     failures: [],
     coordinatorOffset: null,
-    clock: "right",
+    toldClock: "right",
     askTimeDue: clock.now,
     parkedFor: null,
     leaving: null,
@@ -273,8 +273,11 @@ export const SESSION_TIMING = {
   settle: 3_000,
 } as const;
 
+/** The frames that are sent as objects. The text of a `register` or `job_complete` is made elsewhere. */
+type SentFrame = Exclude<WorkerFrame, { type: "register" | "job_complete" }>;
+
 /** Sends a frame if the worker is registered. True if it did. */
-export function sendFrame(state: SessionState, frame: object | string, ctx: ReduceContext): boolean {
+export function sendFrame(state: SessionState, frame: SentFrame | string, ctx: ReduceContext): boolean {
   if (state.link.kind !== "online") return false;
   const text = typeof frame === "string" ? frame : JSON.stringify(frame);
   ctx.effects.push({ type: "send", conn: state.link.conn, text });

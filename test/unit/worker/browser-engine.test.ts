@@ -393,7 +393,7 @@ describe("claiming a pairing code", () => {
       }),
     );
     // The user's id is not kept.
-    expect(claim).toEqual({ ok: true, pairing: { code: "A1B2C3", pairedAt: "2026-11-21T00:00:00.000Z", network: "eip155:10143" } });
+    expect(claim).toEqual({ ok: true, value: { code: "A1B2C3", pairedAt: "2026-11-21T00:00:00.000Z", network: "eip155:10143" } });
   });
 
   it.each([
@@ -410,20 +410,32 @@ describe("claiming a pairing code", () => {
       SIGNER,
       asking(() => Response.json(body, { status, headers: { "retry-after": "17" } })),
     );
-    expect(claim).toMatchObject({ ok: false, message: expect.stringContaining(words) });
+    expect(claim).toMatchObject({ ok: false, reason: expect.stringContaining(words) });
+  });
+
+  it.each([
+    [502, "The coordinator cannot answer at the moment. Try again soon."],
+    [403, "The coordinator refused: HTTP 403"],
+  ])("a proxy that answers %i in HTML is not taken for a device without a network", async (status, reason) => {
+    const claim = await claimCode(
+      "A1B2C3",
+      SIGNER,
+      asking(() => new Response("<h1>nginx</h1>", { status })),
+    );
+    expect(claim).toEqual({ ok: false, reason });
   });
 
   it.each(["/v1/health", "/v1/trust/claim"])("ends if the coordinator never answers %s, so that a person can try again", async (path) => {
     const silent: typeof fetch = (url, init) =>
       url === path ? new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))) : Promise.resolve(health());
-    expect(await claimCode("A1B2C3", SIGNER, silent, 50)).toMatchObject({ ok: false, message: expect.stringContaining("No answer") });
+    expect(await claimCode("A1B2C3", SIGNER, silent, 50)).toMatchObject({ ok: false, reason: expect.stringContaining("No answer") });
   });
 
   it("says when to try again if the coordinator does not, and that it cannot answer", async () => {
     const limited = asking(() => Response.json({ error: "rate_limited" }, { status: 429 }));
-    expect(await claimCode("A1B2C3", SIGNER, limited)).toEqual({ ok: false, message: "Too many tries. Wait 60 seconds." });
+    expect(await claimCode("A1B2C3", SIGNER, limited)).toEqual({ ok: false, reason: "Too many tries. Wait 60 seconds." });
     const ill: typeof fetch = () => Promise.resolve(Response.json({ error: "overloaded" }, { status: 503 }));
-    expect(await claimCode("A1B2C3", SIGNER, ill)).toEqual({ ok: false, message: "The coordinator cannot answer at the moment. Try again soon." });
+    expect(await claimCode("A1B2C3", SIGNER, ill)).toEqual({ ok: false, reason: "The coordinator cannot answer at the moment. Try again soon." });
   });
 
   it("the newest pairings are read, the last one first", async () => {
@@ -437,7 +449,7 @@ describe("claiming a pairing code", () => {
   it("says so if there is no network", async () => {
     expect(await claimCode("A1B2C3", SIGNER, () => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
       ok: false,
-      message: expect.stringContaining("online"),
+      reason: expect.stringContaining("online"),
     });
   });
 });
