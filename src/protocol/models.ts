@@ -78,7 +78,10 @@ export function modelList(workers: Iterable<Announcing>): ModelList {
       const model = found.get(folded) ?? { id, since: connectedAt, workers: 0, networks: new Set(), place: Infinity };
       found.set(folded, model);
       model.workers++;
-      if (connectedAt < model.since) Object.assign(model, { id, since: connectedAt });
+      if (connectedAt < model.since) {
+        model.id = id;
+        model.since = connectedAt;
+      }
       if (model.networks.has(network)) continue;
       model.networks.add(network);
       const place = places.get(network) ?? 0;

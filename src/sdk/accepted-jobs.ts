@@ -19,7 +19,7 @@ import { isJobPage, isJobWithId, isUuid } from "./shapes.ts";
 type SeenJob = { job: Job; settlement: Settlement };
 
 /** Reads a job once. With `wait` (seconds) the router answers as soon as the job has ended. */
-export async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<SeenJob> {
+async function lookAt(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<SeenJob> {
   // Other text in the path, as `..`, would request something else.
   if (!isUuid(jobId)) throw wrong("jobId", "must be a UUID", jobId);
   const path = `/v1/jobs/${jobId}${wait === undefined ? "" : `?wait=${wait}`}`;
@@ -32,9 +32,8 @@ export async function lookAt(connection: Connection, settings: ClientSettings, j
 }
 
 /** Reads a job once for the user, and counts it if it has ended. */
-export async function readJob(...look: Parameters<typeof lookAt>): Promise<Job> {
-  const [, settings] = look;
-  const { job, settlement } = await lookAt(...look);
+export async function readJob(connection: Connection, settings: ClientSettings, jobId: string, limit: Limit, wait?: number): Promise<Job> {
+  const { job, settlement } = await lookAt(connection, settings, jobId, limit, wait);
   if (isTerminal(job.status)) settings.usage.add(job, moneyOf(job, settlement));
   return job;
 }

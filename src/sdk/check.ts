@@ -60,10 +60,10 @@ export function checkHeaderText(option: string, value: unknown, max: number): st
   throw typeof value === "string" ? new InvalidOptionError(option, rule) : wrong(option, rule, value);
 }
 
-/** True if `value` is given. Throws if it is not a function. */
-export function checkFunction(option: string, value: unknown): boolean {
+/** Returns `value` if it is a function or undefined. */
+export function checkFunction<T>(option: string, value: T): T {
   if (value !== undefined && typeof value !== "function") throw wrong(option, "must be a function", value);
-  return value !== undefined;
+  return value;
 }
 
 /** Returns `value` if it is a boolean or undefined. */

@@ -57,8 +57,8 @@ export class Commit {
     this.#quote = quote;
     this.#request = request;
     this.#price = quote.price;
-    this.#unclear = earlier?.#unclear ?? false;
-    this.#paid = earlier?.#paid ?? false;
+    this.#unclear = earlier !== undefined && earlier.#unclear;
+    this.#paid = earlier !== undefined && earlier.#paid;
   }
 
   /**

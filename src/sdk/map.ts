@@ -49,7 +49,7 @@ export function readMap(jobs: readonly JobInput[], options: MapOptions | undefin
     plan: {
       concurrency: checkInteger("concurrency", concurrency, 1, CONCURRENCY.most) ?? CONCURRENCY.usual,
       signal: checkSignal(rest),
-      onResult: (checkFunction("onResult", onResult) ? onResult : undefined) ?? (() => {}),
+      onResult: checkFunction("onResult", onResult) ?? (() => {}),
       retryDelay: settings.retry.delay,
     },
   };

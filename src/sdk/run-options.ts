@@ -156,14 +156,13 @@ export function checkCall<T extends object>(call: keyof typeof CALLS, options: T
 /** Checks the options of a call that runs, submits or waits. Throws InvalidOptionError. */
 export function readRunOptions(given: RunOptions | undefined, call: keyof typeof CALLS, jobType: JobType, settings: ClientSettings): RunPlan {
   const options = checkCall(call, given);
-  const onUpdate = checkFunction("onUpdate", options?.onUpdate) ? options?.onUpdate : undefined;
   return {
     policy: checkPolicy(options?.policy),
     privacy: checkChoice("privacy", options?.privacy, ["PUBLIC", "PRIVATE"]) ?? "PUBLIC",
     signal: checkSignal(options),
     timeout: checkInteger("timeout", options?.timeout, 1) ?? settings.timeout[jobType],
     idempotencyKey: checkHeaderText("idempotencyKey", options?.idempotencyKey, LIMITS.idempotencyKeyChars) ?? random128(),
-    onUpdate: onUpdate ?? (() => {}),
+    onUpdate: checkFunction("onUpdate", options?.onUpdate) ?? (() => {}),
     requireVerified: checkBoolean("requireVerified", options?.requireVerified) ?? settings.requireVerified,
     cancelOnAbort: checkBoolean("cancelOnAbort", options?.cancelOnAbort) ?? settings.cancelOnAbort,
     longPoll: false,

@@ -3,7 +3,7 @@ import { invoiceOf } from "./extract/invoice.ts";
 import { extractJson, unquoted } from "./extract/json-islands.ts";
 import { pairRecords } from "./extract/key-value.ts";
 import { type ExtractedRecord, Records, setMember } from "./extract/record.ts";
-import { alignedTables, csvTables, markdownTables, recordsOf } from "./extract/tables.ts";
+import { alignedTables, csvTables, markdownTables, recordsOf, type Table } from "./extract/tables.ts";
 import { entitiesOf } from "./extract/values.ts";
 
 /** The output of `extract_json`. `count` is the length of `extracted`. */
@@ -39,6 +39,9 @@ function restored(value: unknown, restore: (text: string) => string): unknown {
   return Array.isArray(value) ? value.map((item) => restored(item, restore)) : restoredRecord(value, restore);
 }
 
+/** In any text, a header with one row below it is no table yet. */
+const alignedTablesOf = (lines: readonly string[]): Table[] => alignedTables(lines, 2);
+
 function extractText(text: string, records: Records): void {
   const invoice = invoiceOf(text);
   if (invoice !== undefined) return records.add(invoice);
@@ -46,7 +49,7 @@ function extractText(text: string, records: Records): void {
   const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
   const found: { line: number; records: Iterable<ExtractedRecord> }[] = [];
   // Each reader blanks the lines that it has used, so that the next reader does not read them again.
-  for (const tablesIn of [markdownTables, csvTables, (unused: readonly string[]) => alignedTables(unused, 2)]) {
+  for (const tablesIn of [markdownTables, csvTables, alignedTablesOf]) {
     for (const table of tablesIn(lines)) {
       found.push({ line: table.from, records: recordsOf(table) });
       lines.fill("", table.from, table.to);
@@ -64,7 +67,7 @@ function extractText(text: string, records: Records): void {
       records.add(record);
     }
   }
-  if (found.length > 0 && pairs.length !== found.length) return;
+  if (pairs.length !== found.length) return;
   for (const entity of entitiesOf(lines.join("\n"))) {
     if (records.isFull) return;
     records.add(entity);

@@ -1,4 +1,5 @@
 // The common part of the payment hooks of both chains: the tokens and the limit that they may spend, the choice of an offer, and the hook around a signer.
+import { isJsonObject } from "../../protocol/json.ts";
 import { isSameAddress } from "../../protocol/text.ts";
 import { optionNames } from "../check.ts";
 import { InvalidOptionError, PaymentLimitError } from "../errors.ts";
@@ -21,7 +22,8 @@ export const DEFAULT_MAX_PRICE = 0.1;
 
 /** Checks the tokens of an option. Throws InvalidOptionError. */
 export function checkTokens(value: unknown, address: RegExp): void {
-  const isGood = (token: PaymentToken | null): boolean => typeof token?.network === "string" && typeof token.asset === "string" && address.test(token.asset);
+  const isGood = (token: unknown): boolean =>
+    isJsonObject(token) && typeof token.network === "string" && typeof token.asset === "string" && address.test(token.asset);
   if (Array.isArray(value) && value.length > 0 && value.every(isGood)) return;
   throw new InvalidOptionError("tokens", "must be a list of { network, asset } with addresses of this chain");
 }
