@@ -90,6 +90,17 @@ test("[LM2] [PY9] commits with a payment have a rate of their own; one whose pay
   expect(hub.calls()).toBe(0);
 });
 
+test("[LM2] [API1] a payment that cannot be read, after free requests have used the rate up, is answered only when to come again", async () => {
+  const client = someone();
+  const one = { ...ON, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" };
+  expect((await commit(client, one)).status).toBe(402);
+  const late = await post(COMMIT, TASK, { ...client, "x-payment": "x" }, one);
+  expect(late.headers.has("payment-required")).toBe(false);
+  expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(late.headers.get("content-type")).toBe("application/json");
+  expect(await refusal(late, 429)).toBe("rate_limited");
+});
+
 test("[LM2] [PY6] a payment that comes again gets its job, counts as a free request, and is not looked at over that rate", async () => {
   const { network, payTo, token } = evmOffer();
   const payer = authorization(0).authorization.from;
