@@ -299,6 +299,9 @@ describe("worker doctor", () => {
     void coordinator.dialled().then((worker) => worker.send({ type: "hello" }));
     const [, , socket] = await checkCoordinator({ url: coordinator.url });
     expect(socket).toMatchObject({ state: "warn", message: "opens, but sends no challenge: this worker cannot prove its key there" });
+    void coordinator.dialled().then((worker) => worker.close(1013));
+    const [, , closed] = await checkCoordinator({ url: coordinator.url });
+    expect(closed).toMatchObject({ ...unreachable, message: "the coordinator closed the socket: code 1013" });
   });
 
   it("says that the folder of the configuration cannot be written", async () => {
