@@ -261,7 +261,7 @@ describe("a client must not buy again by itself", () => {
     const [waited, streamed] = await Promise.all([ask(BODY, {}, lost), ask({ ...BODY, stream: true }, {}, lost)]);
     for (const { headers } of [waited, streamed]) expect([headers.get("x-should-retry"), headers.get("x-job-id")]).toEqual(["false", expect.any(String)]);
     expect([waited.status, streamed.status]).toEqual([503, 200]);
-    for (const text of [await waited.text(), await streamed.text()]) expect(text).toContain("the end of the job could not be read");
+    for (const text of [await waited.text(), await streamed.text()]) expect(text).toContain("the outcome of the job could not be read");
     await worker.close();
   });
 });
