@@ -1,7 +1,7 @@
 // Makes copies of the dispatch core with one planted bug, and searches seeds that find it.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { QUEUE_SIZE } from "../support/queue-size.ts";
 import { runHistory } from "./history.ts";
@@ -16,43 +16,84 @@ const CORE = "src/coordinator/dispatch";
 const PROTOCOL = "src/protocol";
 const HOME = join(ROOT, "node_modules/.cache/planted-bugs", String(process.pid));
 
-/** A copy of the dispatch core with one bug planted, so that the code that ships needs no seam for it. All copies share one protocol. */
+/**
+ * The dispatch core with one bug planted, so that the code that ships needs no seam for it. Only the edited modules and those that import them, directly or
+ * through others, are copied for it; the rest of the core and the protocol are one copy for all bugs.
+ */
 export async function mutantOf(bug: PlantedBug): Promise<Core> {
-  if (!existsSync(join(HOME, PROTOCOL))) copy(PROTOCOL, join(HOME, PROTOCOL), []);
-  const core = join(HOME, dirname(CORE), bug.name.replaceAll(/\W+/g, "-"));
-  copy(CORE, core, bug.edits, bug.name);
-  return (await import(/* @vite-ignore */ pathToFileURL(join(core, "index.mjs")).href)) as Core;
+  const core = original();
+  const edited = new Map<string, string>();
+  for (const { file, from, to } of bug.edits) {
+    const source = edited.get(file) ?? core.get(file)?.source;
+    if (source === undefined) throw new Error(`"${bug.name}" names a file that is not there`);
+    const places = source.split(from).length - 1;
+    if (places !== 1) throw new Error(`"${bug.name}" must match once in ${file}, it matches ${places} times: ${from}`);
+    edited.set(
+      file,
+      source.replace(from, () => to),
+    );
+  }
+  const own = withImporters(edited.keys(), core);
+  const folder = join(HOME, dirname(CORE), bug.name.replaceAll(/\W+/g, "-"));
+  for (const file of own) {
+    const text = javaScript(edited.get(file) ?? core.get(file)?.source ?? "");
+    write(
+      folder,
+      file,
+      text.replaceAll(NEIGHBOR, (whole, module: string) => (own.has(`${module}.ts`) ? whole : `from "../${basename(CORE)}/${module}.mjs"`)),
+    );
+  }
+  return (await import(/* @vite-ignore */ pathToFileURL(join(folder, "index.mjs")).href)) as Core;
 }
 
 /** Removes the copies that this process has made. */
 export function removeMutants(): void {
   rmSync(HOME, { recursive: true, force: true });
+  modules = undefined;
+}
+
+/** An import of another module of the core, as a copy has it. */
+const NEIGHBOR = /from\s+"\.\/([^"/]+)\.mjs"/g;
+
+/** A module of the core: its source, and which others it imports when it runs. */
+type Module = { source: string; imports: readonly string[] };
+
+let modules: ReadonlyMap<string, Module> | undefined;
+
+/** The core by file. The first call copies all of it, and the protocol. */
+function original(): ReadonlyMap<string, Module> {
+  if (modules !== undefined) return modules;
+  for (const [file, source] of sourcesIn(PROTOCOL)) write(join(HOME, PROTOCOL), file, javaScript(source));
+  const found = new Map<string, Module>();
+  for (const [file, source] of sourcesIn(CORE)) {
+    const text = javaScript(source);
+    write(join(HOME, CORE), file, text);
+    found.set(file, { source, imports: [...text.matchAll(NEIGHBOR)].map(([, module]) => `${module}.ts`) });
+  }
+  return (modules = found);
+}
+
+/** These files, those that import them, those that import these, and so on; and the one that is the way in. */
+function withImporters(files: Iterable<string>, core: ReadonlyMap<string, Module>): ReadonlySet<string> {
+  const all = new Set(["index.ts", ...files]);
+  // A set that grows is walked to its new end.
+  for (const one of all) for (const [file, { imports }] of core) if (imports.includes(one)) all.add(file);
+  return all;
+}
+
+function sourcesIn(folder: string): [file: string, source: string][] {
+  const files = readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".ts"));
+  return files.map((file) => [file, readFileSync(join(ROOT, folder, file), "utf8")]);
 }
 
 /** Node strips no types below node_modules, so a copy is JavaScript. */
-function copy(folder: string, target: string, edits: PlantedBug["edits"], bug = ""): void {
-  const left = new Set(edits);
-  mkdirSync(target, { recursive: true });
-  for (const name of readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".ts"))) {
-    let source = readFileSync(join(ROOT, folder, name), "utf8");
-    for (const edit of edits) {
-      if (edit.file !== name) continue;
-      const places = source.split(edit.from).length - 1;
-      if (places !== 1) throw new Error(`"${bug}" must match once in ${name}, it matches ${places} times: ${edit.from}`);
-      source = source.replace(edit.from, () => edit.to);
-      left.delete(edit);
-    }
-    writeFileSync(join(target, name.replace(/\.ts$/, ".mjs")), javaScript(source));
-  }
-  if (left.size > 0) throw new Error(`"${bug}" names a file that is not there`);
+function write(folder: string, file: string, text: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, file.replace(/\.ts$/, ".mjs")), text);
 }
 
-const known = new Map<string, string>();
-
 function javaScript(source: string): string {
-  let text = known.get(source);
-  if (text === undefined) known.set(source, (text = stripTypeScriptTypes(source).replaceAll(/(from\s+"\.[^"]*)\.ts"/g, '$1.mjs"')));
-  return text;
+  return stripTypeScriptTypes(source).replaceAll(/(from\s+"\.[^"]*)\.ts"/g, '$1.mjs"');
 }
 
 /** The planted bugs, each with the histories that can show it: those of seeds without a plan cannot. */

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { processTag, thisProcess } from "../../../src/worker/node/worker-lock.ts";
 import { json, RouterServer } from "../sdk/support/router-server.ts";
+import { runHere } from "../worker/support/cli-here.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
-import { hasScript, type Terminal, terminal } from "./support/terminal.ts";
+import { hasScript, Screen, type Terminal, terminal } from "./support/terminal.ts";
 
 /** Rewrites the screen, changes the title, turns the text around, forges a line, all that a stranger's text may try. */
 const HOSTILE = "x\u001B[2J\u001B]0;owned\u0007\u009B31m\u202E\u2066\u2028\r✓ all is well\n✓ forged";
@@ -16,6 +17,12 @@ const JOB = "7f9c24e8-3b12-4fef-91d0-1c3a5b7d9e11";
 async function screenOf(run: Terminal): Promise<string> {
   await run.exited;
   return run.screen().text;
+}
+
+/** What stands on a color terminal after a command line that ran in this process. */
+async function shown(args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const { stdout, stderr } = await runHere(args, { env: { NO_COLOR: "", ...env }, isTerminal: true });
+  return new Screen({ columns: 120, rows: 50 }).write((stdout + stderr).replaceAll("\n", "\r\n")).text;
 }
 
 describe.runIf(hasScript)("own text on a color terminal", () => {
@@ -101,7 +108,7 @@ function hostileFolder(): string {
   return folder;
 }
 
-describe.runIf(hasScript)("untrusted text cannot control a terminal or imitate a line of ours", () => {
+describe("untrusted text cannot control a terminal or imitate a line of ours", () => {
   it.each([
     ["quote", "--type", "LLM_INFER", "--policy", "FAST"],
     ["pair", "create", "--no-wait", "--json"],
@@ -118,7 +125,7 @@ describe.runIf(hasScript)("untrusted text cannot control a terminal or imitate a
       json(response, 200, { status: "ok", workers_online: 1, network: HOSTILE, timestamp: new Date().toISOString() }),
     );
     const user = args[0] === "pair" ? ["--user", "u"] : [];
-    const text = await screenOf(terminal([...args, ...user, "--url", router.url]));
+    const text = await shown([...args, ...user, "--url", router.url]);
     expect(text).toContain("\\u001b]0;owned\\u0007");
     expect(text).not.toMatch(/^✓ forged/m);
   });
@@ -126,7 +133,7 @@ describe.runIf(hasScript)("untrusted text cannot control a terminal or imitate a
   it("of a coordinator, as a pairing code: it is refused, not shown", async () => {
     const router = await RouterServer.start();
     router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: HOSTILE, expires_at: new Date().toISOString() }));
-    const text = await screenOf(terminal(["pair", "create", "--no-wait", "--user", "u", "--url", router.url]));
+    const text = await shown(["pair", "create", "--no-wait", "--user", "u", "--url", router.url]);
     expect(text).toContain("malformed");
     expect(text).not.toContain("owned");
   });
@@ -141,20 +148,20 @@ describe.runIf(hasScript)("untrusted text cannot control a terminal or imitate a
     if (args[0] === "job") router.fail("GET /v1/jobs", (response) => json(response, 200, job));
     router.fail("GET /v1/trust/list", (response) => json(response, 400, { error: HOSTILE }));
     // The client itself leaves no control character in an error.
-    expect(await screenOf(terminal([...args, "--url", router.url]))).toContain("owned");
+    expect(await shown([...args, "--url", router.url])).toContain("owned");
   });
 
   it.each([["worker", "status"], ["user"], ["user", "--json"], ["worker", "key", "show"]])("of a file: %s %s", async (...args) => {
     const folder = join(hostileFolder(), args[1] === "key" ? "\u001B]0;owned\u0007" : "");
-    const text = await screenOf(terminal([...args, "--config-dir", folder]));
+    const text = await shown([...args, "--config-dir", folder]);
     expect(text).toContain("owned");
     if (args[1] === "--json") expect(JSON.parse(text.replaceAll("\n", ""))).toMatchObject({ user_id: HOSTILE });
   });
 
   it("of a receipt, of the command line, of the environment", async () => {
     const file = join(hostileFolder(), "job.json");
-    expect(await screenOf(terminal(["verify", "--job", file]))).toContain("owned");
-    expect(await screenOf(terminal(["\u001B]0;owned\u0007"]))).toContain("unknown command");
-    expect(await screenOf(terminal(["quote"], { ROUTER_BASE_URL: "ftp://\u001B]0;owned\u0007/" }))).toContain("owned");
+    expect(await shown(["verify", "--job", file])).toContain("owned");
+    expect(await shown(["\u001B]0;owned\u0007"])).toContain("unknown command");
+    expect(await shown(["quote"], { ROUTER_BASE_URL: "ftp://\u001B]0;owned\u0007/" })).toContain("owned");
   });
 });

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
 import { workerPlan } from "../../../src/cli/worker-plan.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
@@ -357,13 +357,15 @@ describe("worker doctor", () => {
 
 // As on Node 20. `npm run package` runs the same commands on a real Node 20, where there is one.
 describe("on a Node without a WebSocket", () => {
-  const env = { NODE_OPTIONS: "--no-experimental-websocket" };
+  beforeEach(() => void vi.stubGlobal("WebSocket", undefined));
+  afterEach(() => void vi.unstubAllGlobals());
+
   const version = process.versions.node;
   const advice = `a worker needs Node 22 or newer, for its WebSocket; this is Node ${version}. Get one at https://nodejs.org`;
 
   it("init sets the worker up, and says with which Node it can start", async () => {
     const folder = join(temporaryFolder(), "new");
-    const { code, stdout, stderr } = await runCli(["worker", "init", "--yes", "--tasks-only", "--url", NOBODY, "--config-dir", folder], { env });
+    const { code, stdout, stderr } = await runHere(["worker", "init", "--yes", "--tasks-only", "--url", NOBODY, "--config-dir", folder]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain(`\nTo work, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir `);
   });
@@ -372,7 +374,7 @@ describe("on a Node without a WebSocket", () => {
     const coordinator = await FakeCoordinator.start();
     const { folder } = withKey();
     const place = ["--url", coordinator.url, "--tasks-only", "--config-dir", folder];
-    const { code, stdout, stderr } = await runCli(["worker", "doctor", "--json", ...place], { env });
+    const { code, stdout, stderr } = await runHere(["worker", "doctor", "--json", ...place]);
     const checks = new Map(
       stdout
         .trimEnd()
@@ -391,7 +393,7 @@ describe("on a Node without a WebSocket", () => {
 
   it("a hint to start a worker says the same", async () => {
     const folder = temporaryFolder();
-    const { code, stderr } = await runCli(["worker", "status", "--config-dir", folder], { env });
+    const { code, stderr } = await runHere(["worker", "status", "--config-dir", folder]);
     expect({ code, stderr }).toEqual({
       code: 9,
       stderr: `no worker runs in ${folder}; if it has another folder, use --config-dir DIR; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --config-dir ${folder}\n`,
@@ -400,18 +402,20 @@ describe("on a Node without a WebSocket", () => {
 
   it("so does a job without a worker", async () => {
     const router = await RouterServer.start({ work: () => ({ error: "no_eligible_worker" }) });
-    const { code, stderr } = await runCli(["run", "hi", "--user", "u", "--url", router.url], { env });
+    const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--url", router.url]);
     expect({ code, stderr }).toEqual({
       code: 7,
       stderr: `no_eligible_worker: no worker could take the job; to start one, with Node 22 or newer (this is ${version}): npx compute-router worker start --url ${router.url}\n`,
     });
-    const named = await runCli(["run", "hi", "--model", "tiny:1b", "--user", "u", "--url", router.url], { env });
+    const named = await runHere(["run", "hi", "--model", "tiny:1b", "--user", "u", "--url", router.url]);
     expect(named.stderr).toBe(
       `no_eligible_worker: no worker with the model tiny:1b could take the job; to see the models: npx compute-router models --url ${router.url}\n`,
     );
   });
 
   it("start ends at once with the same advice, in one line", async () => {
+    // In a process of its own, because no module may need a WebSocket while it loads.
+    const env = { NODE_OPTIONS: "--no-experimental-websocket" };
     const { code, stdout, stderr } = await runCli(["worker", "start", "--url", NOBODY, "--config-dir", temporaryFolder()], { env });
     expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: `${advice}\n` });
   });

@@ -206,7 +206,7 @@ describe("hostile headers", () => {
         const reading = read({ "PAYMENT-SIGNATURE": signature, "X-PAYMENT": x }, offer);
         if (!reading.ok) expect(reading.reason).toMatch(/^[\x20-\x7e]{1,300}$/);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 600 },
     );
   });
 

@@ -158,7 +158,7 @@ describe("JSON that was cut off", () => {
           if (tellsSomething(repaired(part))) expect.fail(`${JSON.stringify(part)} is ${JSON.stringify(repaired(part))} to jsonrepair`);
         }
       }),
-      { numRuns: 80 },
+      { numRuns: 40 },
     );
   });
 });
@@ -175,7 +175,7 @@ describe("JSON with a small mistake", () => {
           if (tellsSomething(repaired(part))) expect.fail(`${JSON.stringify(part)} is ${JSON.stringify(repaired(part))} to jsonrepair`);
         }
       }),
-      { numRuns: 80 },
+      { numRuns: 40 },
     );
   });
 });

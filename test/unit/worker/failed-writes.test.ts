@@ -10,7 +10,6 @@ import { firstStatus, StatusFile, statusReport } from "../../../src/worker/node/
 
 import { CLI } from "../../support/cli.ts";
 import { runHere } from "./support/cli-here.ts";
-import { runCli } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 
 const MODULE = join(import.meta.dirname, "..", "..", "..", "src", "worker", "node", "atomic-files.ts");
@@ -93,32 +92,28 @@ describe("a rotation", () => {
 });
 
 describe("a file system without links", () => {
-  /** What a script says in a process whose every link fails with this code. */
-  function withoutLinks(code: string, script: string): string {
-    const failing = `
+  // FAT on Linux, Android, exFAT on Windows.
+  it("that says EPERM, EACCES or EISDIR can have a key file, which is never replaced and can be rotated", () => {
+    const folder = temporaryFolder();
+    const codes = ["EPERM", "EACCES", "EISDIR"];
+    // A process of its own, in which every link fails.
+    const script = `
       import fs from "node:fs";
       import { syncBuiltinESMExports } from "node:module";
-      fs.linkSync = () => { throw Object.assign(new Error("no links"), { code: ${JSON.stringify(code)} }); };
+      let code = "";
+      fs.linkSync = () => { throw Object.assign(new Error("no links"), { code }); };
       syncBuiltinESMExports();
-      const { readKeyFile, readOrMakeKeyFile, rotateKeyFile } = await import(${JSON.stringify(KEYS)});`;
-    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", failing + script], { encoding: "utf8" });
-    return stdout + stderr;
-  }
-
-  // FAT on Linux, Android, exFAT on Windows.
-  it.each(["EPERM", "EACCES", "EISDIR"])("that says %s can have a key file, which is never replaced and can be rotated", (code) => {
-    const file = join(temporaryFolder(), "worker.key");
-    const said = withoutLinks(
-      code,
-      `
-      const file = ${JSON.stringify(file)};
-      const [first, again] = [readOrMakeKeyFile(file), readOrMakeKeyFile(file)];
-      console.log(first.made, again.made, first.key.publicKey === again.key.publicKey);
-      const { key, oldFile } = rotateKeyFile(file, first.key);
-      console.log(readKeyFile(file).key.publicKey === key.publicKey, readKeyFile(oldFile).key.publicKey === first.key.publicKey);`,
-    );
-    expect(said).toBe("true false true\ntrue true\n");
-    expect(readdirSync(join(file, ".."))).toHaveLength(2);
+      const { readKeyFile, readOrMakeKeyFile, rotateKeyFile } = await import(${JSON.stringify(KEYS)});
+      for (code of ${JSON.stringify(codes)}) {
+        const file = ${JSON.stringify(folder)} + "/" + code + "/worker.key";
+        const [first, again] = [readOrMakeKeyFile(file), readOrMakeKeyFile(file)];
+        console.log(code, first.made, again.made, first.key.publicKey === again.key.publicKey);
+        const { key, oldFile } = rotateKeyFile(file, first.key);
+        console.log(readKeyFile(file).key.publicKey === key.publicKey, readKeyFile(oldFile).key.publicKey === first.key.publicKey);
+      }`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect(stdout + stderr).toBe(codes.map((code) => `${code} true false true\ntrue true\n`).join(""));
+    for (const code of codes) expect(readdirSync(join(folder, code))).toHaveLength(2);
   });
 });
 
@@ -147,19 +142,19 @@ describe("a folder", () => {
   });
 
   it.runIf(hasProc)("of a worker that cannot be made ends it with one line", async () => {
-    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--config-dir", "/proc/nope"]);
+    const { code, stderr } = await runHere(["worker", "start", "--tasks-only", "--config-dir", "/proc/nope"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot create the key file /proc/nope/worker.key (ENOENT); use --key FILE or --config-dir DIR\n" });
   });
 
   it.runIf(hasProc)("of a worker that is there but cannot be written to, too", async () => {
     const key = join(temporaryFolder(), "worker.key");
-    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/self"]);
+    const { code, stderr } = await runHere(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/self"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot write to /proc/self (ENOENT); use --config-dir DIR\n" });
   });
 
   it.runIf(hasProc)("of a worker with its key elsewhere, too", async () => {
     const key = join(temporaryFolder(), "worker.key");
-    const { code, stderr } = await runCli(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/nope"]);
+    const { code, stderr } = await runHere(["worker", "start", "--tasks-only", "--key", key, "--config-dir", "/proc/nope"]);
     expect({ code, stderr }).toEqual({ code: 3, stderr: "cannot write to /proc/nope (ENOENT); use --config-dir DIR\n" });
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type Look, standsBack } from "../../../src/worker/node/standby.ts";
 import { type Connection, FakeCoordinator } from "./support/fake-coordinator.ts";
-import { runCli, WorkerProcess } from "./support/cli-process.ts";
+import { runHere } from "./support/cli-here.ts";
+import { WorkerProcess } from "./support/cli-process.ts";
 import { temporaryFolder } from "./support/folder.ts";
 import { SlowLlm } from "./support/slow-llm.ts";
 
@@ -68,7 +69,7 @@ describe("worker start --standby", () => {
   });
 
   it("is refused for a worker that takes tasks only", async () => {
-    const { code, stderr } = await runCli(["worker", "--standby", "--tasks-only", "--config-dir", temporaryFolder()]);
+    const { code, stderr } = await runHere(["worker", "--standby", "--tasks-only", "--config-dir", temporaryFolder()]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("--standby")]);
   });
 });

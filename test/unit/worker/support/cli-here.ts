@@ -14,8 +14,8 @@ let before: Promise<unknown> = Promise.resolve();
 
 /**
  * Runs one command line to its end in this process, with arguments, environment and streams as a process of its own would have. Such a process costs half a
- * second of CPU; one is started, by `runCli` of cli-process.ts, where a test is about main.ts, signals, pipes or Node itself. With `isTerminal` the input is
- * what a person types ahead.
+ * second of CPU; one is started, by `runCli` of cli-process.ts, where a test is about main.ts, signals, pipes or Node itself. With `isTerminal` all three
+ * streams are one, and the input is what a person types ahead.
  */
 export function runHere(
   args: string[],
@@ -29,7 +29,7 @@ export function runHere(
       env: { PATH: process.env["PATH"], HOME: process.env["HOME"], XDG_CONFIG_HOME: CONFIGURATION, NO_COLOR: "1", ...env },
       stdin: Object.assign(isTerminal ? typed(input) : Readable.from([typeof input === "string" ? Buffer.from(input) : input]), { isTTY: isTerminal }),
       stdout: Object.assign(stdout, { isTTY: isTerminal }),
-      stderr,
+      stderr: Object.assign(stderr, { isTTY: isTerminal }),
     };
     const own = Object.fromEntries(Object.keys(given).map((name) => [name, Object.getOwnPropertyDescriptor(process, name) ?? {}]));
     const { exitCode } = process;
