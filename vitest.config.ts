@@ -1,4 +1,3 @@
-import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildPages } from "./scripts/build-pages.ts";
@@ -59,43 +58,48 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-// The wrangler files bind the built pages, so the edge projects need them.
+// The wrangler files bind the built pages.
 buildPages();
-const migrations = await readD1Migrations("migrations");
 
 /**
- * The edge tests that run on both instances. The instances differ in the network id, in which workers sign, and in payment scheme and token. Everything
- * else is the same code with the same settings, so the other edge tests run on one instance. What a worker or a user sees of the network id on the svm
- * instance is in test/conformance/instances/svm.test.ts.
+ * The edge project: tests in workerd, with the bindings of the wrangler file of evm, in testnet mode. A test may override any variable. The instances differ
+ * in the network id, in which workers sign, and in payment scheme and token: test/edge/rest/payment.test.ts tries these on both. Everything else is the same
+ * code with the same settings. What a worker or a user sees of the network id on the svm instance is in test/conformance/instances/svm.test.ts.
  */
-const PER_INSTANCE = ["docs", "home-page", "payment"].map((name) => `test/edge/rest/${name}.test.ts`);
-
-/** The edge project of an instance: tests in workerd, with the bindings of its wrangler file, in testnet mode. A test may override any variable. */
-function edge(instance: "evm" | "svm"): TestProjectConfiguration {
+async function edge(): Promise<TestProjectConfiguration> {
+  // The pool takes a second to load, which a run of other projects can do without.
+  const { cloudflareTest, readD1Migrations } = await import("@cloudflare/vitest-pool-workers");
+  const migrations = await readD1Migrations("migrations");
   return {
     plugins: [
       cloudflareTest({
         main: "./test/edge/main.ts",
-        wrangler: { configPath: `./wrangler.${instance}.toml` },
+        wrangler: { configPath: "./wrangler.evm.toml" },
         // No test calls the internet: these addresses refuse the connection at once.
         miniflare: { bindings: { TESTNET_MODE: "true", EVM_FACILITATOR: NO_FACILITATOR, SVM_FACILITATOR: NO_FACILITATOR, TEST_MIGRATIONS: migrations } },
       }),
     ],
     test: {
-      name: `edge-${instance}`,
-      include: instance === "evm" ? ["test/edge/**/*.test.ts"] : PER_INSTANCE,
+      name: "edge-evm",
+      include: ["test/edge/**/*.test.ts"],
       setupFiles: ["test/edge/setup.ts"],
       ...GUARDS,
       // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait most of
-      // their time: three runtimes keep one core busy, while the other projects use the other one. For the few files of svm one is enough.
+      // their time: three runtimes keep one core busy, while the other projects use the other one.
       isolate: false,
-      maxWorkers: instance === "evm" ? 3 : 1,
+      maxWorkers: 3,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.
       deps: { optimizer: { ssr: { enabled: true, include: ["drizzle-orm", "drizzle-orm/d1", "drizzle-orm/sqlite-core", "hono", "zod"] } } },
-      sequence: { groupOrder: instance === "evm" ? 2 : 1 },
+      sequence: { groupOrder: 1 },
     },
   };
 }
+
+/** The projects that the command line names; without any, all run. */
+const named = process.argv.flatMap((arg, at, args) =>
+  arg === "--project" ? [args[at + 1] ?? ""] : arg.startsWith("--project=") ? [arg.slice("--project=".length)] : [],
+);
+const RUNS_EDGE = named.length === 0 || named.some((name) => /^edge|[!*]/.test(name));
 
 export default defineConfig({
   test: {
@@ -121,8 +125,7 @@ export default defineConfig({
           sequence: { groupOrder: 0 },
         },
       },
-      edge("evm"),
-      edge("svm"),
+      ...(RUNS_EDGE ? [await edge()] : []),
       {
         // A real Chromium against a real coordinator; skipped, and said so, where there is none.
         test: {

@@ -9,11 +9,6 @@ import { buildPages } from "./build-pages.ts";
 import { ROOT } from "./coordinator-process.ts";
 
 const VITEST = join(ROOT, "node_modules", "vitest", "vitest.mjs");
-/** The projects inside workerd. Their output is shown after that of the unit tests: all of it if a test failed, else its sum. */
-const EDGE = ["edge-evm", "edge-svm"];
-const UNIT = ["unit"];
-
-const projects = (names: readonly string[]): string[] => names.flatMap((name) => ["--project", name]);
 
 async function run(args: readonly string[], part: string, stdio: "inherit" | "pipe"): Promise<{ passed: boolean; out: string; err: string }> {
   const child = spawn(process.execPath, [VITEST, "run", ...args], { cwd: ROOT, stdio: ["inherit", stdio, stdio], env: { ...process.env, TEST_PART: part } });
@@ -34,8 +29,9 @@ else {
   // Both processes would build these at the same time.
   buildPages();
   buildCli();
-  const [unit, edge] = await Promise.all([run(projects(UNIT), "", "inherit"), run(projects(EDGE), "-edge", "pipe")]);
-  // What failed stands at the end, where people look first.
+  const [unit, edge] = await Promise.all([run(["--project", "unit"], "", "inherit"), run(["--project", "edge-evm"], "-edge", "pipe")]);
+  // The output of the edge tests comes after that of the unit tests: all of it if a test failed, else its sum. What failed stands at the end, where people
+  // look first.
   process.stdout.write(edge.passed ? edge.out.slice(edge.out.lastIndexOf(" Test Files ")) : edge.out + edge.err);
   process.exitCode = unit.passed && edge.passed ? 0 : 1;
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { launchCoordinator } from "../support/coordinator.ts";
 import { CHROMIUM, launchChromium, newProfile, PHONE, WITHOUT } from "./chromium.ts";
-import { findings } from "./findings.ts";
+import { findingsInBoth } from "./findings.ts";
 import { askedOrigins, openPage, tabComplaints } from "./tab.ts";
 
 /** The narrowest phone that is promised, and the widest zoom on it that WCAG 1.4.10 asks for. */
@@ -97,17 +97,11 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     expect(await page.locator("noscript").innerText()).toContain("need JavaScript");
   });
 
-  it("[API8] axe finds nothing wrong with the page and an answer on it", async () => {
+  it("[API8] axe finds nothing wrong in light and dark with the page and an answer on it, and nothing is wider than a narrow phone", async () => {
     const page = await open();
     await send(page, "commitCheap", /^201/);
     await page.locator("#commitCheap form summary").click();
-    expect(await findings(page)).toEqual([]);
-  });
-
-  it("[API8] axe finds nothing wrong in dark either, where only the colors differ; and nothing is wider than a narrow phone", async () => {
-    const page = await open({ colorScheme: "dark" });
-    await send(page, "commitCheap", /^201/);
-    expect(await findings(page, "#commitCheap")).toEqual([]);
+    expect(await findingsInBoth(page, "#commitCheap")).toEqual([]);
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 740 });
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);

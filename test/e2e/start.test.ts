@@ -7,10 +7,10 @@ import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
 import { readStartOptions } from "../../scripts/session.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
-import { launchCoordinator, temporaryFolder } from "../support/coordinator.ts";
+import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
 import { descendants, stillRunning } from "../support/process-tree.ts";
-import { commit, get } from "../support/rest.ts";
+import { commit, ended, get } from "../support/rest.ts";
 import { TalkingLlm } from "../support/talking-llm.ts";
 import { until } from "../support/until.ts";
 
@@ -73,7 +73,7 @@ describe("npm start", () => {
     // An installation would be a step.
     expect(steps).toEqual(["found talker by ollama, waiting for its first answer"]);
 
-    const coordinator = await launchCoordinator("svm");
+    const coordinator = await shareCoordinator("evm");
     const said: string[] = [];
     const onStart = (child: Child) => finallyDo(() => child.stop());
     const worker = await startDemoWorker({ coordinator, folder: temporaryFolder("demo"), llm, onStart, onLine: (line) => void said.push(line) });
@@ -87,12 +87,14 @@ describe("npm start", () => {
 
     ollama.gone = true;
     // A job is the quickest way for a worker to notice.
-    await commit(coordinator.url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
+    const id = await commit(coordinator.url, "fast", { job_type: "LLM_INFER", payload: { prompt: "hi" } });
     const isGone = "talker is no longer available: no LLM jobs until it is back";
     await until("gone", () => (said.includes(isGone) ? true : undefined));
     ollama.gone = false;
     await until("back", () => (said.includes("talker is back") ? true : undefined));
     expect(said).toEqual([isGone, "talker is back"]);
+    // The coordinator is shared: no job is left behind.
+    expect(await ended(coordinator.url, id)).toMatchObject({ status: "completed" });
   });
 
   it("an LLM that was chosen and gives no answer is named with the reason, and the toy answers", async () => {

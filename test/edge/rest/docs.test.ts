@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { app } from "../../../src/coordinator/app.ts";
@@ -96,6 +95,6 @@ describe("GET /openapi.json and /docs", () => {
   });
 
   test("[SPEC] both instances serve the same description", () => {
-    expect(JSON.stringify(checkedIn.servers)).not.toContain(env.INSTANCE);
+    expect(JSON.stringify(checkedIn.servers)).not.toMatch(/evm|svm/);
   });
 });

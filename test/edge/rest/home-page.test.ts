@@ -1,4 +1,3 @@
-import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { failingHub, refusal, rest } from "./rest.ts";
 
@@ -29,7 +28,8 @@ describe("GET /", () => {
     expect(page).toContain("<code>http://router.test/v1</code>");
     // The place on the other page that the link for OpenAI's clients leads to.
     expect(await (await rest("/docs")).text()).toContain('id="createChatCompletion"');
-    expect(page).toContain(`<dd>${env.INSTANCE}</dd>`);
+    expect(page).toContain("<dd>evm</dd>");
+    expect(await (await home({}, { INSTANCE: "svm" })).text()).toContain("<dd>svm</dd>");
     expect(page).toContain("curl -s http://router.test/v1/jobs/commit/cheap");
     expect(page).toContain("ws://router.test/");
   });

@@ -97,9 +97,9 @@ describe("STAKE_SOURCE=evm in the hub", () => {
   test("[ST2] many workers are read again in one request, and no more often when the hub sleeps between sweeps", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    const workers = await Promise.all(Array.from({ length: 40 }, () => staked(hub, 100n)));
+    const workers = await Promise.all(Array.from({ length: 12 }, () => staked(hub, 100n)));
     // Workers that registered during a read share the next read.
-    expect(node.requests.length).toBeLessThanOrEqual(40);
+    expect(node.requests.length).toBeLessThanOrEqual(12);
     node.requests.length = 0;
     for (let sweep = 0; sweep < 9; sweep++) {
       await hub.evict();
@@ -109,7 +109,7 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     await hub.evict();
     await pass(hub, workers, TIMING.sweep);
     await until(async () => node.requests.length > 0, "read again");
-    expect(node.requests).toEqual([40]);
+    expect(node.requests).toEqual([12]);
   });
 
   test("[ST2] no second refresh starts while a long one runs", async () => {
