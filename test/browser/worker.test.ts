@@ -250,36 +250,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await expect.poll(ends).toEqual(["Accepted", "Cancelled"]);
     });
 
-    it("[WS7] only one tab works: a second one says so and can take over, and when it is closed the first one works again", async () => {
-      const first = await started();
-      const key = await first.key();
-      const second = await open();
-      await second.says("#other-title", "Another tab runs this worker");
-      expect(await second.text("#state-title")).toBe("");
-      await second.press("Take over here");
-      await first.says("#other-title", "Another tab has taken over");
-      await second.shows("Ready");
-      expect(await second.key()).toBe(key);
-      await online(1);
-      await done(await commit(coordinator.url, "cheap", task("Who?", "classify")), key);
-      await second.says("#fact-accepted", "1");
-      await second.page.close();
-      await first.shows("Ready");
-      await first.says("#fact-accepted", "1");
-    });
-
-    it("[WS7] a tab that becomes the worker goes by what the owner has chosen in the other one since", async () => {
-      const first = await started();
-      const second = await open();
-      await second.says("#other-title", "Another tab runs this worker");
-      await first.press("Stop");
-      await first.shows("Off");
-      await first.page.close();
-      await second.shows("Off");
-      await online(0);
-    });
-
-    it("[WS7] a tab that has lost its place hears nothing more of its old engine, and does not switch the worker off for all tabs", async () => {
+    it("[WS7] only one tab works: another one says so and can take over, and the one that has lost its place neither hears its old engine nor switches the worker off", async () => {
       await context.addInitScript(() => {
         const engines: Worker[] = [];
         const Watched = class extends Worker {
@@ -291,19 +262,55 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
         Object.assign(globalThis, { engines, Worker: Watched });
       });
       const first = await started();
-      const second = await open();
+      const key = await first.key();
+      let second = await open();
+      await second.says("#other-title", "Another tab runs this worker");
+      expect(await second.text("#state-title")).toBe("");
+
+      // A tab that loses its place while it pairs can pair again when it is the worker again.
+      network.swallow();
+      await first.page.getByLabel("Pairing code").fill("A1B2C3");
+      await first.press("Pair");
+      await first.says("#pair-result", "Asking the coordinator.");
+      await second.press("Take over here");
+      await first.says("#other-title", "Another tab has taken over");
+      network.mend();
+      await second.page.close();
+      await first.says("#pair-result", "No answer");
+      await first.shows("Ready");
+      await first.press("Pair");
+      await first.says("#pair-result", "There is no such code");
+
+      second = await open();
+      await second.says("#other-title", "Another tab runs this worker");
       await second.press("Take over here");
       await first.says("#other-title", "Another tab has taken over");
       await second.shows("Ready");
+      expect(await second.key()).toBe(key);
+      await online(1);
       // An engine whose thread was frozen learns that it was replaced before it reads that it should stop.
       const stored = await first.page.evaluate(() => {
         const link = { kind: "ended", reason: "replaced", message: "another worker with the same key has connected" };
         const report = { link, leaving: false, job: null, unacknowledged: 0, clock: null };
         const engines: Worker[] = Reflect.get(globalThis, "engines");
-        engines[0]?.dispatchEvent(new MessageEvent("message", { data: { type: "report", report } }));
+        engines.at(-1)?.dispatchEvent(new MessageEvent("message", { data: { type: "report", report } }));
         return localStorage.getItem("compute-router-worker");
       });
       expect(JSON.parse(stored ?? "null")).toMatchObject({ wanted: true });
+      await done(await commit(coordinator.url, "cheap", task("Who?", "classify")), key);
+      await second.says("#fact-accepted", "1");
+      await second.page.close();
+      await first.shows("Ready");
+      await first.says("#fact-accepted", "1");
+
+      // A tab that becomes the worker goes by what the owner has chosen in the other one since.
+      second = await open();
+      await second.says("#other-title", "Another tab runs this worker");
+      await first.press("Stop");
+      await first.shows("Off");
+      await first.page.close();
+      await second.shows("Off");
+      await online(0);
     });
 
     it("when its engine crashes it leaves the coordinator and lets the screen turn off, and a reload helps", async () => {
@@ -342,24 +349,6 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await tab.says("#pair-result", "No answer");
       await tab.press("Reload");
       await tab.shows("Ready");
-    });
-
-    it("a tab that loses its place while it pairs can pair again when it is the worker again", async () => {
-      const first = await started();
-      const second = await open();
-      await second.says("#other-title", "Another tab runs this worker");
-      network.swallow();
-      await first.page.getByLabel("Pairing code").fill("A1B2C3");
-      await first.press("Pair");
-      await first.says("#pair-result", "Asking the coordinator.");
-      await second.press("Take over here");
-      await first.says("#other-title", "Another tab has taken over");
-      network.mend();
-      await second.page.close();
-      await first.says("#pair-result", "No answer");
-      await first.shows("Ready");
-      await first.press("Pair");
-      await first.says("#pair-result", "There is no such code");
     });
 
     it("[JB9] a crash of the thread that runs the tasks is not one of the worker", async () => {

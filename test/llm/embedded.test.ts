@@ -69,15 +69,6 @@ describe("the embedded runtime", () => {
     await expect(Embedded.start({ modelPath })).rejects.toMatchObject({ code: "runtime_error", message: expect.stringMatching(/cannot load the model/) });
   });
 
-  it("[LLM10] close ends the child and what it was doing", async () => {
-    const own = await Embedded.start();
-    const generation = own.generate(STORY, { signal, onDelta: () => void own.close() });
-    await expect(generation).rejects.toMatchObject({ code: "aborted" });
-    await own.close();
-    expect(hasEnded(own.pid!)).toBe(true);
-    await own.close();
-  });
-
   it("[LLM10] a child that was killed is unreachable, from the answer that it was giving on", async () => {
     const own = await Embedded.start();
     const generation = own.generate(STORY, { signal, onDelta: () => process.kill(own.pid!, "SIGKILL") });
@@ -107,5 +98,14 @@ describe("the embedded runtime", () => {
     socket.resume();
     await once(socket, "close");
     await expect.poll(() => hasEnded(pid), { timeout: 5000 }).toBe(true);
+  });
+
+  // The last test, because it ends the runtime of the others.
+  it("[LLM10] close ends the child and what it was doing", async () => {
+    const generation = runtime.generate(STORY, { signal, onDelta: () => void runtime.close() });
+    await expect(generation).rejects.toMatchObject({ code: "aborted" });
+    await runtime.close();
+    expect(hasEnded(runtime.pid!)).toBe(true);
+    await runtime.close();
   });
 });
