@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type LocalLlm, lookForLlm, readyLlm, startDemoWorker } from "../../scripts/bring-up.ts";
+import { afterJobs, type LocalLlm, lookForLlm, readyLlm, startDemoWorker } from "../../scripts/bring-up.ts";
 import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
@@ -60,7 +60,7 @@ function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: num
   };
 }
 
-// Each start is several builds and a dozen processes. `npm start -- --once`, which ends by itself with 0, is a step of CI.
+// Each start is several builds and a dozen processes, so what `--once` changes is tested without one.
 describe("npm start", () => {
   afterEach(() => vi.unstubAllEnvs());
 
@@ -150,6 +150,15 @@ describe("npm start", () => {
     const child = startChild([join(ROOT, "scripts", "start.ts"), ...args], { cwd: ROOT });
     expect(await child.exited).toBe(1);
     expect(child.lines.filter((line) => line.startsWith("cannot write to /proc/nope"))).toHaveLength(1);
+  });
+
+  it("--once ends after the jobs, with 0 only if all of them are good", async () => {
+    expect(readStartOptions(["--once"], "npm start -- [--once]")).toMatchObject({ once: true, ports: { evm: 4010, svm: 4020 } });
+    const { signal } = new AbortController();
+    const session = { signal, elapsed: () => 0, say() {}, keep() {}, markUp: () => expect.unreachable() };
+    for (const good of [true, false]) expect(await afterJobs(session, { once: true, good, banner: "", failures: [] })).toBe(good ? 0 : 1);
+    const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(scripts["start"]).toBe("node --import ./scripts/orphan.mjs scripts/start.ts");
   });
 
   it("one port for both instances is refused, also if it is the other one's default", () => {

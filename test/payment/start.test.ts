@@ -25,7 +25,7 @@ const PAID = (price: string, payer: string, payee: string) => [
   expect.stringMatching(new RegExp(`^payee .* \\$0\\.000000 → \\${payee}$`)),
 ];
 
-// What --once changes is the same code as in `npm start -- --once`, which is a step of CI.
+// What --once changes is the same code as in `npm start -- --once`: e2e/start.test.ts has it.
 it(
   "[PY1] [PY7] [PY10] start:paid shows a settled job on each instance, stays up until Ctrl-C, and then leaves no child behind",
   { timeout: 120_000 },

@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
-  lab: "{clients,payments,faults,reasons,token,svm,process}.test.ts",
+  lab: "{clients,payments,faults,reasons,token,svm,process,stake/*}.test.ts",
   paid: "{start,router/*,sdk/*}.test.ts",
   stake: "stake/*.test.ts",
   probe: "probe/*.test.ts",
@@ -29,8 +29,8 @@ export default defineConfig({
     reporters: process.env.CI
       ? ["default", ["json", { outputFile: join(import.meta.dirname, "..", "..", ".state", `test-results-${SUITE}.json`) }]]
       : ["default"],
-    // What is tested is asked for: the lab itself (npm test), the router over it (npm run paid), stakes on the chains (npm run stake), and what takes
-    // minutes, the rules' own times and more faults and kills (npm run probe).
+    // What is tested is asked for: the lab itself with stakes on its chains (npm test; npm run stake has the latter alone), the router over it (npm run
+    // paid), and what takes minutes, the rules' own times and more faults and kills (npm run probe).
     include: [SUITES[SUITE] ?? "none"],
     // Most coordinators run from one bundle; those of start:paid start in half the time when Node finds wrangler compiled.
     globalSetup: ["../support/bundle.ts"],

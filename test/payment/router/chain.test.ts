@@ -8,7 +8,7 @@ import { type EvmPayload, signEvm } from "../pay/evm.ts";
 import type { Payment } from "../pay/pay.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, idOf, LAB } from "../support/bench.ts";
+import { Bench, brief, idOf, SMALL_LAB } from "../support/bench.ts";
 
 const USED = { kind: "refuse", reason: "invalid_exact_evm_nonce_already_used" } as const;
 
@@ -16,7 +16,7 @@ describe("money that moved is found on the EVM", () => {
   let lab: FullLab;
   let bench: Bench;
   beforeAll(async () => {
-    lab = await startLab(LAB);
+    lab = await startLab(SMALL_LAB);
     bench = await new Bench(lab, "evm", { EVM_RPC_URL: lab.evm.rpcUrl }).start();
   });
   afterAll(async () => {
@@ -142,7 +142,7 @@ describe("money that moved is found on the SVM", () => {
   let lab: FullLab;
   let bench: Bench;
   beforeAll(async () => {
-    lab = await startLab(LAB);
+    lab = await startLab(SMALL_LAB);
     bench = await new Bench(lab, "svm", { SVM_RPC_URL: lab.svm.rpcUrl }).start();
     await bench.join(2);
   });

@@ -8,8 +8,8 @@ import type { EvmPayload } from "../pay/evm.ts";
 import { settlementOf } from "../pay/envelope.ts";
 import type { Payment } from "../pay/pay.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, idOf, LAB, type Side } from "../support/bench.ts";
-import { balancedBooks, expectBooks, order, rowsOf } from "../support/books.ts";
+import { Bench, brief, idOf, SMALL_LAB, type Side } from "../support/bench.ts";
+import { balancedBooks, expectBooks, orderInDatabase, rowsOf } from "../support/books.ts";
 
 /** How long a settle call waits for its receipt. */
 const WAIT_MS = 3_000;
@@ -31,7 +31,7 @@ const TAKEN_BACK: Record<FacilitatorVersion, string> = {
 let lab: FullLab;
 let benches: Record<Side, Bench>;
 beforeAll(async () => {
-  lab = await startLab({ ...LAB, facilitator: { confirmationTimeoutMs: WAIT_MS } });
+  lab = await startLab({ ...SMALL_LAB, facilitator: { confirmationTimeoutMs: WAIT_MS } });
   const [evm, svm] = await Promise.all([new Bench(lab, "evm").start({ cronMs: 1_000 }), new Bench(lab, "svm").start({ cronMs: 1_000 })]);
   benches = { evm, svm };
   return async () => {
@@ -89,7 +89,7 @@ describe("the doubt of a payment on evm", () => {
     const id = await idOf(await committing);
     expect((await bench.ended(id)).job).toMatchObject({ status: "failed", result: { error: "payment_failed" } });
     await expectBooks(bench, { ...before, doubts: before.doubts + 1 });
-    await order(bench, id, "credit");
+    await orderInDatabase(bench, id, "credit");
     await until("credit", () => rowsOf(bench.state).find((row) => row.job_id === id && row.state === "credit"));
     await expectBooks(bench, { ...before, credits: before.credits + 1 });
     const free = await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "bought", (await bench.pay("cheap", { who })).headers()))));

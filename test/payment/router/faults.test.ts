@@ -45,18 +45,6 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
       expect([free, price]).toEqual([0n, 1_000n]);
     });
 
-    it.each(["verify", "settle"] as const)("[PY8] %s slow by 2 s: 201 with the settlement, charged once", async (operation) => {
-      const who = bench.payer();
-      const paid = await bench.pay("fast", { who });
-      lab.facilitator.faults.add({ operation, fault: { kind: "slow", ms: 2_000 }, payer: paid.payer, times: 1 });
-      const price = await paidBy(who, async () => {
-        const response = await bench.commit("fast", `slow ${operation}`, paid.headers());
-        expect(await brief(response)).toBe("201 ");
-        expect((await bench.ended(await idOf(response))).job.status).toBe("completed");
-      });
-      expect(price).toBe(10_000n);
-    });
-
     const AT_SETTLE: [string, Fault][] = [
       ["500", { kind: "status" }],
       ["garbage", { kind: "garbage" }],
@@ -67,7 +55,9 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
       ["lost by a cut after the chain moved", { kind: "lost", how: "reset" }],
       ["lost by a 500 after the chain moved", { kind: "lost", how: "status" }],
     ];
-    it.each([...AT_SETTLE, ...LOST])("[PY8] settle %s: 201 without a settlement, one job, which runs once it is known; charged once", async (label, fault) => {
+    // To the hub these answers are the same on both chains: the svm has one of them.
+    const cases = side === "evm" ? [...AT_SETTLE, ...LOST] : LOST.slice(0, 1);
+    it.each(cases)("[PY8] settle %s: 201 without a settlement, one job, which runs once it is known; charged once", async (label, fault) => {
       const who = bench.payer();
       const paid = await bench.pay("cheap", { who });
       lab.facilitator.faults.add({ operation: "settle", fault, payer: paid.payer, times: 1 });
@@ -81,6 +71,19 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
         expect(settlementOf(poll)).toMatchObject({ success: true });
       });
       expect(price).toBe(1_000n);
+    });
+
+    if (side === "svm") return;
+    it.each(["verify", "settle"] as const)("[PY8] %s slow by 2 s: 201 with the settlement, charged once", async (operation) => {
+      const who = bench.payer();
+      const paid = await bench.pay("fast", { who });
+      lab.facilitator.faults.add({ operation, fault: { kind: "slow", ms: 2_000 }, payer: paid.payer, times: 1 });
+      const price = await paidBy(who, async () => {
+        const response = await bench.commit("fast", `slow ${operation}`, paid.headers());
+        expect(await brief(response)).toBe("201 ");
+        expect((await bench.ended(await idOf(response))).job.status).toBe("completed");
+      });
+      expect(price).toBe(10_000n);
     });
   });
 
@@ -99,6 +102,7 @@ describe.each(["evm", "svm"] as const)("a facilitator that fails, on %s", (side)
       expect(await bench.earning(async () => bench.ended(await idOf(await bench.commit("cheap", "down", paid.headers()))))).toBe(1_000n);
     });
 
+    if (side === "svm") return;
     it("[PY8] a lying verify does not help a bad signature: refused at settle, nothing charged, the worker is free again", async () => {
       lab.facilitator.faults.add({ operation: "verify", fault: { kind: "lie" }, times: 1 });
       const bad = await bench.pay("cheap", { wrong: "bad_signature" });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, idOf, LAB } from "../support/bench.ts";
+import { Bench, idOf, SMALL_LAB } from "../support/bench.ts";
 import { expectNothingLost, MOMENTS } from "../support/kills.ts";
 
 // Most of the time of both is waiting: a coordinator that was killed asks again about some payments only after 25 s [PY8].
@@ -8,7 +8,7 @@ describe.concurrent.each(["evm", "svm"] as const)("SIGKILL of the coordinator on
   let lab: FullLab;
   let bench: Bench;
   beforeAll(async () => {
-    lab = await startLab(LAB);
+    lab = await startLab(SMALL_LAB);
     bench = await new Bench(lab, side).start();
   });
   afterAll(async () => {
@@ -16,7 +16,8 @@ describe.concurrent.each(["evm", "svm"] as const)("SIGKILL of the coordinator on
     await lab.stop();
   });
 
-  it.sequential.each(MOMENTS)(
+  // What the hub has written before a kill is the same on both chains: the svm has the moment in which its money has moved.
+  it.sequential.each(side === "evm" ? MOMENTS : MOMENTS.slice(-1))(
     "[PY6] [PY8] [JB9] $name: the same payment again is one job, completed, charged once",
     { timeout: 150_000 },
     async (moment) => await expectNothingLost(bench, moment),

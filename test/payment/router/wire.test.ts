@@ -4,12 +4,12 @@ import { encode } from "../pay/envelope.ts";
 import { balanceOf, type Payment } from "../pay/pay.ts";
 import { WRONGS } from "../pay/wrongs.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
-import { Bench, brief, idOf, LAB } from "../support/bench.ts";
+import { Bench, brief, idOf, SMALL_LAB } from "../support/bench.ts";
 import { check402 } from "../support/check-402.ts";
 
 let lab: FullLab;
 beforeAll(async () => {
-  lab = await startLab(LAB);
+  lab = await startLab(SMALL_LAB);
 });
 afterAll(() => lab.stop());
 

@@ -89,18 +89,6 @@ describe.each(["evm", "svm"] as const)("MCP on %s", (side) => {
     expect(gained).toBe(PRICE.fast);
   });
 
-  it("without a payer the tool error names the price", async () => {
-    const { args } = server();
-    const client = await connected(
-      new StdioClientTransport({ command: process.execPath, args: args.filter((arg, index) => arg !== "--payer" && args[index - 1] !== "--payer") }),
-    );
-    const gained = await bench.earning(async () => {
-      const refused = await client.callTool({ name: "classify", arguments: { text: "good" } });
-      expect(textOf(refused)).toBe("This coordinator asks for $0.001, and this server has no wallet. The user can start it with --payer.");
-    });
-    expect(gained).toBe(0n);
-  });
-
   it("[PY1] over HTTP all clients share the limit, because a client could open as many sessions as it likes", async () => {
     const { args, env } = server("--port", "0", "--max-spend", "0.01");
     const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });

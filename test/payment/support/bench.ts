@@ -21,6 +21,10 @@ export type Job = { id: string; status: string; result: Record<string, unknown> 
 
 /** A lab with so many payers that each test can take new ones: no credit of another test is spent. */
 export const LAB = { evm: { payers: 120 }, svm: { payers: 120 } };
+/** One for a file that takes few, and starts in less time. */
+export const SMALL_LAB = { evm: { payers: 32 }, svm: { payers: 32 } };
+/** So many new payers may pay while what is earned is counted. */
+const SPARE = 10;
 export const PRICE = { fast: 10_000n, cheap: 1_000n } as const;
 
 /** One coordinator over a lab, its workers and its till. */
@@ -155,9 +159,12 @@ export class Bench {
 
   /** What the payee got during `what`, which is what all payers together have lost. */
   async earning(what: () => Promise<unknown>): Promise<bigint> {
-    const before = await this.#books();
+    // A read costs time for each purse, and those who come later have paid nothing.
+    const payers = this.#next + SPARE;
+    const before = await this.#books(payers);
     await what();
-    const after = await this.#books();
+    expect(this.#next, "all who may have paid are counted").toBeLessThanOrEqual(payers);
+    const after = await this.#books(payers);
     expect(before.purses - after.purses, "lost by the payers, got by the payee").toBe(after.earned - before.earned);
     return after.earned - before.earned;
   }
@@ -180,9 +187,11 @@ export class Bench {
     return JSON.stringify({ workers: this.workers.map(({ closed, frames }) => [closed, frames.slice(-6)]), calls: this.lab.facilitator.log.calls.slice(-4) });
   }
 
-  async #books(): Promise<{ purses: bigint; earned: bigint }> {
+  /** Of the payee, and of the poor one and the first `count` payers. */
+  async #books(count: number): Promise<{ purses: bigint; earned: bigint }> {
     const { payers, poor, payTo } = this.lab[this.side];
-    const [earned = 0n, ...purses] = await balancesOf(this.lab[this.side], [payTo, poor.address, ...payers.map(({ address }) => address)]);
+    const counted = payers.slice(0, count).map(({ address }) => address);
+    const [earned = 0n, ...purses] = await balancesOf(this.lab[this.side], [payTo, poor.address, ...counted]);
     return { purses: purses.reduce((sum, purse) => sum + purse, 0n), earned };
   }
 }
