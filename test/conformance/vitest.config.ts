@@ -11,7 +11,7 @@ class SlowFirst extends BaseSequencer {
 }
 
 /** Wait for half a minute or more and do nothing meanwhile: beside other work, such a process and its coordinator need 1 % of a core. */
-const MINUTES = ["minutes", "pairing", "models", "bodies"].map((name) => `test/conformance/slow/${name}.test.ts`);
+const MINUTES = ["minutes", "pairing", "models"].map((name) => `test/conformance/slow/${name}.test.ts`);
 
 /** Gives one coordinator all the work that a machine can send it, and measures how it serves others meanwhile: it runs alone. */
 const FLOODS = ["test/conformance/attacks/floods.test.ts"];

@@ -103,7 +103,7 @@ describe("RATE_LIMITS=on", () => {
     try {
       // A client may have 16 that have not registered, so these register.
       for (let batch = 0; batch < 16; batch += 1)
-        await Promise.all(Array.from({ length: 16 }, () => fullWorker(evm.socketUrl, { capabilities: [] }, undefined, headers)));
+        await Promise.all(Array.from({ length: 16 }, () => unsignedWorker(evm.socketUrl, { capabilities: [] }, undefined, headers)));
       const extra = await open(headers);
       sockets.push(extra);
       expect(extra.head).toMatch(/^HTTP\/1\.1 429 /);

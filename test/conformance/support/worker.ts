@@ -221,8 +221,8 @@ export async function specWorker(url: string, changes: Fields = {}, identity?: I
 }
 
 /** A worker that does not sign, but announces `ack` and acknowledges each job, so it gets jobs at once [JB2]. */
-export async function unsignedWorker(url: string, changes: Fields = {}, identity?: Identity): Promise<WorkerSocket> {
-  const worker = await WorkerSocket.open(url, identity);
+export async function unsignedWorker(url: string, changes: Fields = {}, identity?: Identity, headers?: Record<string, string>): Promise<WorkerSocket> {
+  const worker = await WorkerSocket.open(url, identity, headers);
   worker.acksAtOnce = true;
   const ack = await worker.registerPlain({ features: ["ack"], ...changes });
   if (ack.status !== "ok") throw new Error(`register answered ${JSON.stringify(ack)}`);
