@@ -189,9 +189,11 @@ test("[LM1] large LLM jobs that nobody can run fill the queue: TASK jobs run bes
   const others: Answer[] = await many(137, () => evm.api.tryCommit(llm(newUser(), LARGE), "fast", from()));
   expect(others[0]?.status).toBe(201);
   expect(others.find(({ status }) => status !== 201)).toMatchObject({ status: 503, body: { error: "queue_full" } });
-  const taken = counted(own, 201) + counted(others, 201);
-  expect(taken).toBeGreaterThan(100);
-  expect(taken).toBeLessThanOrEqual(LIMITS.queuedPayloadBytes / (256 * KiB));
+  const taken = [...own, ...others].filter(({ status }) => status === 201);
+  expect(taken.length).toBeGreaterThan(100);
+  // On a slow machine some have waited for as long as they may, and made room.
+  const states = await Promise.all(taken.map(({ body }) => evm.api.get(`/v1/jobs/${String(body.job_id)}`, from())));
+  expect(states.filter(({ body }) => body.status === "pending").length).toBeLessThanOrEqual(LIMITS.queuedPayloadBytes / (256 * KiB));
   const first = await evm.api.commit(task(newUser(), LARGE), "cheap", from());
   await worker.assigned(first);
   const second = await evm.api.commit(task(newUser(), LARGE), "cheap", from());

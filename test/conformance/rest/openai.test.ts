@@ -297,7 +297,7 @@ test.each([false, true])("[API9, JB13] a client that leaves (streaming: %s) canc
 test.each(["auto", "AUTO"])("[JB10, API9] %s is any model and none of the list: its 404 says so", async (id) => {
   expect(await evm.api.get(`/v1/models/${id}`)).toMatchObject({
     status: 404,
-    body: { error: { code: "model_not_found", message: expect.stringMatching(/^auto is any model/) } },
+    body: { error: { code: "model_not_found", message: expect.stringMatching(/^auto means any model/) } },
   });
 });
 
