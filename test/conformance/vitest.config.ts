@@ -32,7 +32,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], exclude: [...MINUTES, ...FLOODS], maxWorkers: 8, sequence: { groupOrder: 0 } },
+        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], exclude: [...MINUTES, ...FLOODS], maxWorkers: 6, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
 let evm: Subject;
@@ -10,7 +10,7 @@ const PRIVATE = { privacy_class: "PRIVATE" };
 const AT_ONCE_MS = 3_000;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 describe("bodies", () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { fullWorker } from "../support/worker.ts";
 
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
@@ -22,7 +22,7 @@ async function events(id: string, headers: Record<string, string> = {}): Promise
 
 describe("event stream", () => {
   beforeAll(async () => {
-    evm = await start("evm");
+    evm = await share();
   });
 
   test("[API6] status, delta, reset and done, each with an id, then the end; resumable by Last-Event-ID", async () => {

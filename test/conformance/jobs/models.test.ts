@@ -1,14 +1,14 @@
 // Jobs that name a model, and chats [JB10, JB12].
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { llm, newUser } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { within } from "../support/wait.ts";
 import { fullWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { ISO, llm, newUser, task, UUID } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { fullWorker, unsignedWorker } from "../support/worker.ts";
 
@@ -9,7 +9,7 @@ const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 const PRIVATE = { privacy_class: "PRIVATE" };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 async function refused(body: object): Promise<void> {

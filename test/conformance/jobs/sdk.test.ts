@@ -1,7 +1,7 @@
 // The SDK's cancel, abort, chat and models against a real coordinator [JB10, JB12, JB13].
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { ComputeRouter } from "../../../src/sdk/index.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { within } from "../support/wait.ts";
 import { fullWorker } from "../support/worker.ts";
 
@@ -9,7 +9,7 @@ const PROMPT = { job_type: "LLM_INFER", prompt: "Hi" } as const;
 let evm: Subject;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 beforeEach(async () => {

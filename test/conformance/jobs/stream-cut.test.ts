@@ -2,14 +2,14 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { ComputeRouter, type JobEvent } from "../../../src/sdk/index.ts";
 import { CutProxy } from "../../support/cut-proxy.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { within } from "../support/wait.ts";
 import { fullWorker } from "../support/worker.ts";
 
 let evm: Subject;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 test("[API6] a stream that is cut twice goes on after the last event: each piece comes once, the result is verified, and there is one job", async () => {

@@ -1,7 +1,7 @@
 import { sign } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Fields, type Job, llm, newUser, task } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { newIdentity, outputHash, receiptFor, receiptText, sha256, signText, verifyText } from "../support/identity.ts";
 import { unsignedWorker, type WorkerSocket } from "../support/worker.ts";
 
@@ -10,7 +10,7 @@ const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 const MIB = 1024 * 1024;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 /** Gives one job to one worker; `frame` builds its job_complete. */

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Fields, ISO, llm, newUser, task, UUID } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 
 let evm: Subject;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 const REQUIRED = "Missing required fields: job_type, payload, user_id";
@@ -115,6 +115,8 @@ describe("a good commit", () => {
   test("[API2] a body without any content type is parsed as JSON", async () => {
     const response = await fetch(`${evm.url}/v1/jobs/commit/cheap`, { method: "POST", body: Buffer.from(JSON.stringify(task(newUser()))) });
     expect(response.status).toBe(201);
+    const { job_id }: { job_id: string } = JSON.parse(await response.text());
+    evm.api.tokens.set(job_id, response.headers.get("x-cancel-token") ?? "");
   });
 
   test("[SPEC] the job can be polled at once: pending, with the six documented fields", async () => {

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task, UUID } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { newIdentity, receiptFor } from "../support/identity.ts";
 import { unsignedWorker, WorkerSocket } from "../support/worker.ts";
 
@@ -11,7 +11,7 @@ const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 const TASKS = { capabilities: ["TASK"] };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 describe("unusual headers and queries", () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { llm, newUser, task } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { pass } from "../support/wait.ts";
 import { fullWorker, unsignedWorker } from "../support/worker.ts";
 
@@ -11,7 +11,7 @@ const TASKS = { capabilities: ["TASK"] };
 const OUTPUT = { sentiment: "positive", confidence: 0.9 };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 const key = (): Record<string, string> => ({ "idempotency-key": randomUUID() });

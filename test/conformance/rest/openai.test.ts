@@ -1,6 +1,6 @@
 // The endpoints of OpenAI's API, asked as its clients ask [API9].
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { RawHttp } from "../support/raw-http.ts";
 import { within } from "../support/wait.ts";
 import { type Frame, fullWorker, type WorkerSocket } from "../support/worker.ts";
@@ -10,7 +10,7 @@ const RESULT = { finish_reason: "stop", model: "ant", output: "Hello there.", us
 const CHAT = { model: "ant", messages: [{ role: "user", content: "Say hello." }] };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 beforeEach(async () => {

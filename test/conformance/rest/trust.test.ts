@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { ISO, newUser, task } from "../support/api.ts";
-import { sql, start, type Subject } from "../support/coordinator.ts";
+import { share, sql, type Subject } from "../support/coordinator.ts";
 import { newIdentity, signText } from "../support/identity.ts";
 import { unsignedWorker } from "../support/worker.ts";
 
@@ -9,7 +9,7 @@ const CODE = /^[0-9A-F]{6}$/;
 const HOUR = 3_600_000;
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 async function newCode(user = newUser()): Promise<{ user: string; code: string }> {

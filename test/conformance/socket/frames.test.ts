@@ -1,7 +1,7 @@
 import { deflateRawSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { newUser, task } from "../support/api.ts";
-import { start, type Subject } from "../support/coordinator.ts";
+import { share, type Subject } from "../support/coordinator.ts";
 import { newIdentity } from "../support/identity.ts";
 import { RawSocket } from "../support/raw-socket.ts";
 import { type Frame, unsignedWorker, WorkerSocket } from "../support/worker.ts";
@@ -12,7 +12,7 @@ const ID = "11111111-2222-4333-8444-555555555555";
 const BAD = { type: "error", code: "bad_message", message: expect.any(String) };
 
 beforeAll(async () => {
-  evm = await start("evm");
+  evm = await share();
 });
 
 const isError = (frame: Frame): boolean => frame.type === "error";

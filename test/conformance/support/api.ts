@@ -41,9 +41,18 @@ export function newUser(): string {
 /** The REST API as a seeker uses it. */
 export class Api {
   readonly base: string;
+  /** The cancel tokens of the jobs that it has committed, by id. */
+  readonly tokens = new Map<string, string>();
 
   constructor(base: string) {
     this.base = base;
+  }
+
+  /** Cancels what it has committed and nobody has ended. */
+  async cancelAll(): Promise<void> {
+    const known = [...this.tokens];
+    this.tokens.clear();
+    await Promise.all(known.map(([id, token]) => this.ask("DELETE", `/v1/jobs/${id}`, undefined, { "x-cancel-token": token })));
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
@@ -61,6 +70,8 @@ export class Api {
     } catch {
       // A test that needs JSON will fail by itself.
     }
+    const token = response.headers.get("x-cancel-token");
+    if (token !== null) this.tokens.set(String(response.headers.get("x-job-id") ?? parsed.job_id), token);
     return { status: response.status, headers: response.headers, text, body: parsed, ms: performance.now() - started };
   }
 
