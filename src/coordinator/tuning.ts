@@ -33,8 +33,11 @@ export const TUNING = {
    * one sync of the disk.
    */
   journalSpacing: 2,
-  journalSpacingMax: 8,
-  /** How long changes are collected at least after a write of the journal is on the disk, ms: what has come while the disk was busy is written together. */
+  journalSpacingMax: 4,
+  /**
+   * How long changes are collected at least after a write of the journal is on the disk: for half the time that the disk took, and for this many ms. What has come
+   * while the disk was busy is written together.
+   */
   journalGathering: 1,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,

@@ -153,7 +153,8 @@ export class Pace {
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
     const now = Date.now();
-    const afterSync = (this.#syncedAt ?? now) + TUNING.journalGathering;
-    return Math.max(0, Math.min(this.#spacing, Math.max(this.#writtenAt + this.#spacing, afterSync) - now));
+    const syncedAt = this.#syncedAt ?? now;
+    const gathering = Math.max(TUNING.journalGathering, (syncedAt - this.#writtenAt) / 2);
+    return Math.max(0, Math.min(this.#spacing, Math.max(this.#writtenAt + this.#spacing, syncedAt + gathering) - now));
   }
 }

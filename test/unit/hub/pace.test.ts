@@ -50,12 +50,19 @@ test("on a slow disk what has come during a sync is written together, and not at
   const pace = new Pace();
   pace.written(1);
   // The sync has stopped the hub. The events that have come meanwhile may be handled before the hub hears of its end.
-  vi.setSystemTime(NOW + 5 * journalSpacingMax);
-  expect(pace.left()).toBe(journalGathering);
+  vi.setSystemTime(NOW + journalSpacing + 1);
+  expect(pace.left()).toBe((journalSpacing + 1) / 2);
   pace.synced();
-  expect(pace.left()).toBe(journalGathering);
-  vi.setSystemTime(NOW + 5 * journalSpacingMax + journalGathering);
+  expect(pace.left()).toBe((journalSpacing + 1) / 2);
+  vi.setSystemTime(NOW + 2 * journalSpacing + 1);
   expect(pace.left()).toBe(0);
+  pace.written(1);
+  vi.setSystemTime(NOW + 60_000);
+  expect(pace.left(), "after a very slow sync").toBe(journalSpacing);
+  pace.written(1);
+  pace.synced();
+  vi.setSystemTime(NOW + 60_000 + journalSpacing - journalGathering);
+  expect(pace.left(), "after a fast one").toBe(journalGathering);
 });
 
 test("a clock that was set back makes the time no longer", () => {
