@@ -2,10 +2,13 @@ import { join } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { defineConfig } from "vitest/config";
 
-/** The files that wait for real times of the protocol start first. */
+/** The files that take longest, besides those that wait for real times of the protocol. */
+const LONG = ["jobs/lifecycle", "instances/streams", "attacks/storage", "jobs/reconnect", "attacks/shares"].map((name) => `/${name}.test.ts`);
+
+/** The files that take longest start first, so that the last ones are short. */
 class SlowFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = (file: TestSpecification): number => (file.moduleId.includes("/slow/") ? 0 : 1);
+    const rank = ({ moduleId }: TestSpecification): number => (moduleId.includes("/slow/") ? 0 : LONG.some((name) => moduleId.endsWith(name)) ? 1 : 2);
     return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId)));
   }
 }

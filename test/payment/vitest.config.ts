@@ -40,7 +40,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
     isolate: false,
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: KillsFirst },
   },
 });
