@@ -9,8 +9,8 @@ import { ALREADY_USED } from "../../protocol/pricing.ts";
  * - `already_used`: the chain has used or cancelled the authorization before; the answer does not say by whom and for what.
  * - `not_asked`: the facilitator did not accept the request.
  * - `unknown`: the money may have moved.
- * - `lost`: the money may have moved, and there was no answer at all. A payer can cause an `unknown`. On Solana a payer can also cause a time-out, by a transaction
- *   that does not land in time, but nothing else of this.
+ * - `lost`: the money may have moved, and there was no answer at all. A payer can cause an `unknown`, and on Solana also a time-out, by a
+ *   transaction that does not land in time.
  */
 export type SettleMeaning = "settled" | "refused" | "already_used" | "not_asked" | "unknown" | "lost";
 
