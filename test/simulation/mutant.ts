@@ -128,16 +128,20 @@ export function firstFound(core: Core, plans: (seed: number) => Plan | null, see
 }
 
 /** Enough for the rarest planted bug, and one that is common is found within the first few. */
-export const MOST_SEEDS = 3_000;
+const MOST_SEEDS = 3_000;
 
 /** The file with the seed that found each bug last. `npm run simulate -- --planted` writes it. */
 export const NOTED_SEEDS = new URL("found-seeds.json", import.meta.url);
 
 const noted: Record<string, number> = JSON.parse(readFileSync(NOTED_SEEDS, "utf8"));
 
+/** The seed that found a planted bug last; 0 if none was noted. */
+export function notedSeed({ rule, name }: PlantedBug): number {
+  return noted[`${rule} ${name}`] ?? 0;
+}
+
 /** The seeds to search for a planted bug. The noted one is first, because most bugs are rare and the search is long. */
-export function* seedsFor({ rule, name }: PlantedBug): Generator<number> {
-  const found = noted[`${rule} ${name}`];
-  if (found !== undefined) yield found;
+export function* seedsFor(bug: PlantedBug): Generator<number> {
+  yield notedSeed(bug);
   for (let seed = 1; seed <= MOST_SEEDS; seed++) yield seed;
 }
