@@ -28,9 +28,11 @@ const SHARED = {
 
 /** The files that take longest, by their time. They start first, so that the last ones of a project are short and all cores are busy to its end. */
 const LONG = [
-  ...["simulation/planted-bugs", "unit/worker/worker-llm", "unit/tasks/engine", "simulation/simulation", "unit/cli/screen", "unit/runtimes/embedded-install"],
-  ...["unit/worker/cli", "unit/cli/wait", "unit/cli/worker-setup", "unit/worker/standby", "unit/cli/pairing", "unit/worker/worker-process", "simulation/abuse"],
-  ...["edge/stake/evm-hub", "edge/rest/database", "edge/rest/schema", "edge/hub/faults", "edge/hub/events"],
+  ...["unit/tasks/engine", "unit/cli/wait", "simulation/planted-bugs", "unit/worker/worker-process", "simulation/simulation", "unit/worker/worker-llm"],
+  ...["unit/sdk/map", "unit/sdk/retry", "unit/cli/mcp-tools", "simulation/abuse", "unit/scripts/front", "unit/cli/worker-setup", "unit/cli/pairing"],
+  ...["unit/cli/terminal", "unit/worker/worker-trouble", "unit/sdk/payment", "unit/cli/payments", "unit/sdk/cancel", "unit/runtimes/embedded-install"],
+  ...["edge/rest/database", "edge/hub/outbox", "edge/hub/socket-gate", "edge/hub/events", "edge/hub/clock", "edge/hub/chain", "edge/hub/faults"],
+  ...["edge/hub/ledger", "edge/rest/schema", "edge/hub/damage", "edge/hub/storage", "edge/rest/trust"],
   ...[
     "browser/storage",
     "browser/worker",
@@ -84,8 +86,8 @@ async function edge(): Promise<TestProjectConfiguration> {
       include: ["test/edge/**/*.test.ts"],
       setupFiles: ["test/edge/setup.ts"],
       ...GUARDS,
-      // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait most of
-      // their time: three runtimes keep one core busy, while the other projects use the other one.
+      // Runtimes, each for many files, because the start of one costs 4 s of CPU. setup.ts and withSettings undo what a file changes. The tests wait much of
+      // their time: three runtimes keep two cores busy.
       isolate: false,
       maxWorkers: 3,
       // Bundled once: module by module these four are 250 requests of each runtime, and a third of its start.

@@ -86,9 +86,11 @@ function announcedBytes({ headers }: Request): number | null {
  * the answer before it sends its body is soon answered.
  */
 export async function dropBody(request: Request): Promise<void> {
-  const { body, bodyUsed } = request;
+  // Asked first, because the platform makes a stream for whoever asks for the body.
+  if (request.bodyUsed) return;
+  const { body } = request;
   const most = LIMITS.bodyBytes + DROPPED_BYTES;
-  if (body === null || bodyUsed || (announcedBytes(request) ?? 0) > most) return;
+  if (body === null || (announcedBytes(request) ?? 0) > most) return;
   const reader = body.getReader();
   const end = Date.now() + TIMING.body;
   try {

@@ -125,5 +125,6 @@ describe("the attachment of a busy worker's socket", () => {
     }
     const gaps = writes.slice(1).map((at, i) => at - (writes[i] ?? 0));
     expect({ first: (writes[0] ?? 0) - began, gaps }).toEqual({ first: expect.toSatisfy((ms: number) => ms <= TUNING.seenSaved), gaps: [5_000, 5_000, 5_000] });
+    await copied(hub);
   });
 });
