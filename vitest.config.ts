@@ -33,18 +33,9 @@ const LONG = [
   ...["unit/cli/terminal", "unit/worker/worker-trouble", "unit/sdk/payment", "unit/cli/payments", "unit/sdk/cancel", "unit/runtimes/embedded-install"],
   ...["edge/rest/database", "edge/hub/outbox", "edge/hub/socket-gate", "edge/hub/events", "edge/hub/clock", "edge/hub/chain", "edge/hub/faults"],
   ...["edge/hub/ledger", "edge/rest/schema", "edge/hub/damage", "edge/hub/storage", "edge/rest/trust"],
-  ...[
-    "browser/storage",
-    "browser/worker",
-    "browser/pair",
-    "e2e/dev",
-    "browser/home",
-    "e2e/jobs",
-    "e2e/start",
-    "browser/docs",
-    "e2e/wrangler",
-    "e2e/python-worker",
-  ],
+  ...["browser/storage", "browser/pair", "browser/worker", "browser/home", "browser/docs", "browser/accessibility"],
+  ...["e2e/dev", "e2e/serve", "e2e/start", "e2e/stake-cli", "e2e/wrangler", "e2e/standby", "e2e/front", "e2e/python-worker", "llm/embedded", "llm/server"],
+  ...["e2e/worker-commands", "e2e/crash", "llm/worker-embedded", "e2e/clock", "e2e/garbage"],
 ].map((name) => `/test/${name}.test.ts`);
 
 class LongFirst extends BaseSequencer {

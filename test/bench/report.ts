@@ -351,7 +351,8 @@ The peers do less than this coordinator: they have no tiers, pairings, payments,
 workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
-nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1. A poll is one request with one RPC to the hub.
+nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1
+(docs/decisions/0016). A poll is one request with one RPC to the hub.
 Its writes keep the coordinator's pace (docs/decisions/0014).
 `;
   writeFileSync(join(FOLDER, "README.md"), text);

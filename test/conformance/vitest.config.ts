@@ -2,13 +2,19 @@ import { join } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { defineConfig } from "vitest/config";
 
-/** The files that take longest, besides those that wait for real times of the protocol. */
-const LONG = ["jobs/lifecycle", "instances/streams", "attacks/storage", "jobs/reconnect", "attacks/shares"].map((name) => `/${name}.test.ts`);
+/** The files that take longest, by their time, besides those that wait for real times of the protocol. */
+const LONG = [
+  ...["instances/streams", "attacks/storage", "jobs/lifecycle", "jobs/reconnect", "attacks/shares", "instances/rates", "attacks/payment-gate"],
+  ...["socket/register", "jobs/matching", "receipts/strict"],
+].map((name) => `/${name}.test.ts`);
 
 /** The files that take longest start first, so that the last ones are short. */
 class SlowFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => (moduleId.includes("/slow/") ? 0 : LONG.some((name) => moduleId.endsWith(name)) ? 1 : 2);
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const place = LONG.findIndex((name) => moduleId.endsWith(name));
+      return moduleId.includes("/slow/") ? -1 : place === -1 ? LONG.length : place;
+    };
     return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId)));
   }
 }

@@ -10,12 +10,14 @@ const SUITES: Record<string, string> = {
   probe: "probe/*.test.ts",
 };
 
-/** Starts first what waits for longest: a coordinator that was killed asks again about some payments only after 25 s [PY8]. */
-class KillsFirst extends BaseSequencer {
+/** The files that take longest, by their time. The first one waits: a coordinator that was killed asks again about some payments only after 25 s [PY8]. */
+const LONG = ["router/kills", "router/doubts", "router/chain", "router/wire", "start"].map((name) => `/${name}.test.ts`);
+
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isKills = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith("/kills.test.ts");
     const sorted = await super.sort(files);
-    return [...sorted.filter(isKills), ...sorted.filter((file) => !isKills(file))];
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONG.some((name) => moduleId.endsWith(name));
+    return [...LONG.flatMap((name) => sorted.filter(({ moduleId }) => moduleId.endsWith(name))), ...sorted.filter((file) => !isLong(file))];
   }
 }
 
@@ -41,6 +43,6 @@ export default defineConfig({
     // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
     isolate: false,
     maxWorkers: 4,
-    sequence: { sequencer: KillsFirst },
+    sequence: { sequencer: LongFirst },
   },
 });
