@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildPages } from "./scripts/build-pages.ts";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { longFirst } from "./test/support/long-first.ts";
 
 /** The address of a facilitator that does not exist: the port of the discard protocol. */
 const NO_FACILITATOR = "http://127.0.0.1:9";
@@ -26,7 +26,7 @@ const SHARED = {
   server: { deps: { external: [/\/src\//, /\/scripts\//, /\/test\/.*(?<!\.test|\/after-file)\.ts$/] } },
 };
 
-/** The files that take longest, by their time. They start first, so that the last ones of a project are short and all cores are busy to its end. */
+/** The files that take longest, by their time. */
 const LONG = [
   ...["unit/tasks/engine", "unit/cli/wait", "simulation/planted-bugs", "unit/worker/worker-process", "simulation/simulation", "unit/worker/worker-llm"],
   ...["unit/sdk/map", "unit/sdk/retry", "unit/cli/mcp-tools", "simulation/abuse", "unit/scripts/front", "unit/cli/worker-setup", "unit/cli/pairing"],
@@ -36,20 +36,7 @@ const LONG = [
   ...["browser/storage", "browser/pair", "browser/worker", "browser/home", "browser/docs", "browser/accessibility"],
   ...["e2e/dev", "e2e/serve", "e2e/start", "e2e/stake-cli", "e2e/wrangler", "e2e/standby", "e2e/front", "e2e/python-worker", "llm/embedded", "llm/server"],
   ...["e2e/worker-commands", "e2e/crash", "llm/worker-embedded", "e2e/clock", "e2e/garbage"],
-].map((name) => `/test/${name}.test.ts`);
-
-class LongFirst extends BaseSequencer {
-  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const place = LONG.findIndex((name) => moduleId.endsWith(name));
-      return place === -1 ? LONG.length : place;
-    };
-    // Files of a project stay together, because only then they share processes.
-    const projects = [...new Set(files.map(({ project }) => project))];
-    const order = (file: TestSpecification): number => projects.indexOf(file.project);
-    return Promise.resolve(files.toSorted((a, b) => order(a) - order(b) || rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId)));
-  }
-}
+].map((name) => `test/${name}.test.ts`);
 
 // The wrangler files bind the built pages.
 buildPages();
@@ -101,7 +88,7 @@ export default defineConfig({
     // By default vitest would leave one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     teardownTimeout: 20_000,
-    sequence: { sequencer: LongFirst },
+    sequence: { sequencer: longFirst(LONG) },
     reporters: process.env.CI ? ["default", ["json", { outputFile: `.state/test-results${process.env.TEST_PART ?? ""}.json` }]] : ["default"],
     projects: [
       {

@@ -1,29 +1,22 @@
 import { join } from "node:path";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { defineConfig } from "vitest/config";
+import { longFirst } from "../support/long-first.ts";
 
-/** The files that take longest, by their time, besides those that wait for real times of the protocol. */
-const LONG = [
-  ...["instances/streams", "attacks/storage", "jobs/lifecycle", "jobs/reconnect", "attacks/shares", "instances/rates", "attacks/payment-gate"],
-  ...["socket/register", "jobs/matching", "receipts/strict"],
-].map((name) => `/${name}.test.ts`);
-
-/** The files that take longest start first, so that the last ones are short. */
-class SlowFirst extends BaseSequencer {
-  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const place = LONG.findIndex((name) => moduleId.endsWith(name));
-      return moduleId.includes("/slow/") ? -1 : place === -1 ? LONG.length : place;
-    };
-    return Promise.resolve(files.toSorted((a, b) => rank(a) - rank(b) || a.moduleId.localeCompare(b.moduleId)));
-  }
-}
+/** The path of a file of these tests. */
+const fileOf = (name: string): string => `test/conformance/${name}.test.ts`;
 
 /** Wait for half a minute or more and do nothing meanwhile: beside other work, such a process and its coordinator need 1 % of a core. */
-const MINUTES = ["minutes", "pairing", "models"].map((name) => `test/conformance/slow/${name}.test.ts`);
+const MINUTES = ["slow/minutes", "slow/pairing", "slow/models"].map(fileOf);
+
+/** The files that take longest: those that wait for real times of the protocol, and then by their time. */
+const LONG = [
+  ...[...MINUTES, "test/conformance/slow/"],
+  ...["instances/streams", "attacks/storage", "jobs/lifecycle", "jobs/reconnect", "attacks/shares", "instances/rates", "attacks/payment-gate"].map(fileOf),
+  ...["socket/register", "jobs/matching", "receipts/strict"].map(fileOf),
+];
 
 /** Gives one coordinator all the work that a machine can send it, and measures how it serves others meanwhile: it runs alone. */
-const FLOODS = ["test/conformance/attacks/floods.test.ts"];
+const FLOODS = [fileOf("attacks/floods")];
 
 /** Black-box: real processes, HTTP and WebSockets. From the repository: npx vitest run --root . --config test/conformance/vitest.config.ts */
 export default defineConfig({
@@ -37,7 +30,7 @@ export default defineConfig({
     hookTimeout: 90_000,
     teardownTimeout: 20_000,
     maxConcurrency: 40,
-    sequence: { sequencer: SlowFirst },
+    sequence: { sequencer: longFirst(LONG) },
     projects: [
       {
         extends: true,

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { longFirst } from "../support/long-first.ts";
 
 const SUITE = process.env.SUITE ?? "lab";
 const SUITES: Record<string, string> = {
@@ -11,15 +11,7 @@ const SUITES: Record<string, string> = {
 };
 
 /** The files that take longest, by their time. The first one waits: a coordinator that was killed asks again about some payments only after 25 s [PY8]. */
-const LONG = ["router/kills", "router/doubts", "router/chain", "router/wire", "start"].map((name) => `/${name}.test.ts`);
-
-class LongFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification): boolean => LONG.some((name) => moduleId.endsWith(name));
-    return [...LONG.flatMap((name) => sorted.filter(({ moduleId }) => moduleId.endsWith(name))), ...sorted.filter((file) => !isLong(file))];
-  }
-}
+const LONG = ["router/kills", "router/doubts", "router/chain", "router/wire", "start"].map((name) => `test/payment/${name}.test.ts`);
 
 /** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
 export default defineConfig({
@@ -43,6 +35,6 @@ export default defineConfig({
     // Files share a process, because each would load viem, litesvm and the x402 clients again. Half of their time is waiting for chains and processes.
     isolate: false,
     maxWorkers: 4,
-    sequence: { sequencer: LongFirst },
+    sequence: { sequencer: longFirst(LONG) },
   },
 });
