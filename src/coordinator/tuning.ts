@@ -115,6 +115,8 @@ export const TUNING = {
   feePayersRefusing: 10 * SECOND,
   /** How long the number of a finalized block is noted with payments before it is read again. */
   chainBlockFresh: 30 * SECOND,
+  /** How long a transaction may take from one node of Solana to another: the pause before its status is asked for again. */
+  svmStatusPause: 400,
   /** How long a commit waits before it tries again to reserve a payment that another request has reserved. */
   busyPause: 500,
   /** A clock that goes back by more than this was set back on purpose. */

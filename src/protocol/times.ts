@@ -90,6 +90,8 @@ export const TIMING = {
   chainFirst: 1 * SECOND,
   /** How long the chain's RPC may take for one request about payments [PY8]. */
   chainAnswer: 5 * SECOND,
+  /** How long Solana's RPC is asked whether a transaction has failed that the facilitator reported as settled [PY8]. */
+  svmStatus: 3 * SECOND,
   /** How long the hub keeps asking for an unknown settlement after its authorization has expired [PY8]. */
   unknownSettlement: 24 * HOUR,
   /** How long a socket may exceed its message rate before it is closed [LM2]. */

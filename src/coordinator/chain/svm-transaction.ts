@@ -1,5 +1,6 @@
 // Decodes a Solana transaction strictly, and tells its transfers of tokens. Step "pay" of a job: the transfer of an SVM payment is read from it.
 import { base58 } from "@scure/base";
+import { associatedTokenAccount } from "./addresses.ts";
 
 /** The maximum size of a transaction that a Solana node accepts, in bytes. */
 export const MAX_TRANSACTION_BYTES = 1_232;
@@ -127,4 +128,11 @@ const TRANSFER_CHECKED = 12;
 /** True for a transfer of tokens whose first account is the one that pays. */
 export function isTransfer({ program, data }: SvmInstruction): boolean {
   return TOKEN_PROGRAMS.some((known) => known === program) && data[0] === TRANSFER_CHECKED;
+}
+
+/** True if this TransferChecked transfers the amount of a 402 to its payee. */
+export function isTransferOf({ program, accounts, data }: SvmInstruction, terms: { asset: string; amount: string | bigint; payTo: string }): boolean {
+  const [, mint, destination] = accounts;
+  const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
+  return mint === terms.asset && amount === BigInt(terms.amount) && destination === associatedTokenAccount(terms.payTo, program, terms.asset);
 }

@@ -6,9 +6,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toHex } from "../../receipt/bytes.ts";
 import { askRpc, RpcFailure, type RpcOptions } from "../chain/json-rpc.ts";
-import { isTransfer, readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { isTransfer, isTransferOf, readTransaction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { TUNING } from "../tuning.ts";
 import { type ChainAnswer, type ChainSource, type Doubt, undecided } from "./chain.ts";
-import { isTransferOf } from "./read-payment.ts";
 
 const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** This much of a memo tells transactions apart: x402's clients put 32 random hex digits into it. */
@@ -28,6 +28,7 @@ const digits = z
 const Balances = z.array(z.object({ mint: z.string(), owner: z.string(), uiTokenAmount: z.object({ amount: digits }) }));
 const Moved = z.object({ preTokenBalances: Balances, postTokenBalances: Balances });
 const Landed = z.object({ transaction: z.tuple([z.string(), z.literal("base64")]), meta: z.looseObject({ err: z.unknown() }) });
+const Statuses = z.object({ value: z.tuple([z.object({ err: z.unknown(), confirmationStatus: z.string().nullish() }).nullable()]) });
 const Validity = z.object({ context: z.object({ slot }), value: z.boolean() });
 const Payload = z.object({ payload: z.object({ transaction: z.string() }) });
 const Terms = z.object({ asset: z.string(), payTo: z.string(), amount: digits });
@@ -143,6 +144,25 @@ export class SvmChain implements ChainSource {
     if (value?.success !== true) throw new RpcFailure(answer?.ok === false ? answer.reason : "invalid_response");
     return value.data;
   }
+}
+
+/**
+ * True if a transaction has failed that a facilitator reported as settled: a signer of @x402/svm 2.20 or older does not read its error [PY8]. False if the node
+ * does not have it in time. The block may still be undone, so a true opens a doubt, and decides nothing.
+ * @throws {RpcFailure}
+ */
+export async function hasFailed(url: string, transaction: string): Promise<boolean> {
+  const end = Date.now() + TIMING.svmStatus;
+  for (let left: number = TIMING.svmStatus; left > 0; left = end - Date.now()) {
+    const [answer] = await askRpc({ url, deadline: left }, [{ method: "getSignatureStatuses", params: [[transaction]] }]);
+    const statuses = answer?.ok === true ? Statuses.safeParse(answer.value).data : undefined;
+    if (statuses === undefined) throw new RpcFailure(answer?.ok === false ? answer.reason : "invalid_response");
+    const [status] = statuses.value;
+    if (status?.err != null) return true;
+    if (status !== null && status.confirmationStatus !== "processed") return false;
+    await new Promise<void>((resolve) => setTimeout(resolve, TUNING.svmStatusPause));
+  }
+  return false;
 }
 
 /** What to look for; null if the payload is erased. */

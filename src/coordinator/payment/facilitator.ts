@@ -10,6 +10,7 @@ import type { Settings } from "../config.ts";
 import { isWithin, withSignal } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { TUNING } from "../tuning.ts";
+import { hasFailed } from "./chain-svm.ts";
 import { bazaarOf } from "./discovery.ts";
 import { meaningOf, type SettleMeaning, type SettleReply } from "./settle-table.ts";
 
@@ -29,8 +30,8 @@ export type SettleOutcome =
    */
   | { kind: "unknown"; reason: string; lost: boolean; mayStillRun?: true };
 
-/** The settings that name the facilitator. */
-type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization"> };
+/** The settings that name the facilitator and the chain. */
+type Where = { payment: Pick<Settings["payment"], "facilitator" | "authorization" | "rpcUrl"> };
 
 /** Asks the facilitator whether a payment is good. Never throws; nothing of the payment is logged. */
 export async function verifyPayment(where: Where, payloadJson: string, requirementsJson: string): Promise<VerifyOutcome> {
@@ -48,11 +49,25 @@ export async function settlePayment(where: Where, payloadJson: string, requireme
   try {
     const { status, ...answer } = await client(where, "settle").settle(...parse(payloadJson, requirementsJson));
     const { success, errorReason = "", transaction } = answer;
-    return outcomeOf(meaningOf({ status, success, errorReason, transaction }), errorReason || `status_${status}`, answer);
+    const outcome = outcomeOf(meaningOf({ status, success, errorReason, transaction }), errorReason || `status_${status}`, answer);
+    if (outcome.kind === "settled" && (await contradicts(where.payment.rpcUrl, answer))) return { kind: "unknown", reason: "failed_on_chain", lost: false };
+    return outcome;
   } catch (error) {
     if (!(error instanceof NoAnswer)) return { kind: "unknown", reason: "failed", lost: false };
     const outcome = outcomeOf(meaningOf({ status: error.status, success: null, errorReason: "", transaction: "" }), error.reason, null);
     return outcome.kind === "unknown" && error.status === "timeout" ? { ...outcome, mayStillRun: true } : outcome;
+  }
+}
+
+/** True if the chain shows that a settled transaction has failed. Only on Solana: a facilitator on EVM has always read the receipt. */
+async function contradicts(rpcUrl: string | null, { network, transaction }: SettleResponse): Promise<boolean> {
+  if (rpcUrl === null || !network.startsWith("solana:")) return false;
+  try {
+    return await hasFailed(rpcUrl, transaction);
+  } catch (error) {
+    // Without the chain the facilitator is believed.
+    logError("chain_unreadable", errorFacts(error));
+    return false;
   }
 }
 

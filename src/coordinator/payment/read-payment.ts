@@ -8,8 +8,7 @@ import type { Result } from "../../protocol/result.ts";
 import { isSameAddress, utf8Length } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { fromBase64, toBase64, toHex } from "../../receipt/bytes.ts";
-import { associatedTokenAccount } from "../chain/addresses.ts";
-import { isTransfer, MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
+import { isTransfer, isTransferOf, MAX_TRANSACTION_BYTES, readTransaction, type SvmInstruction, type SvmTransaction } from "../chain/svm-transaction.ts";
 import { type Offer, requirements, type Requirements, resourceInfo } from "./terms.ts";
 
 /** The headers that may carry a payment [PY3]. */
@@ -260,11 +259,4 @@ function payerOf(transfer: SvmInstruction, ours: Requirements, { signers }: SvmT
   const owner = transfer.accounts[3];
   // The owner of a token account may be a multisig account, which does not sign itself.
   return isTransferOf(transfer, ours) && owner != null && (signers.includes(owner) || transfer.accounts.length > 4) ? owner : null;
-}
-
-/** True if this TransferChecked transfers the amount of a 402 to its payee. */
-export function isTransferOf({ program, accounts, data }: SvmInstruction, terms: { asset: string; amount: string | bigint; payTo: string }): boolean {
-  const [, mint, destination] = accounts;
-  const amount = data.length === 10 ? new DataView(data.buffer, data.byteOffset).getBigUint64(1, true) : null;
-  return mint === terms.asset && amount === BigInt(terms.amount) && destination === associatedTokenAccount(terms.payTo, program, terms.asset);
 }

@@ -1,17 +1,19 @@
 // The payment schemes of the lab's facilitator, in several versions of the x402 packages.
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { KeyPairSigner } from "@solana/kit";
+import type { Address, KeyPairSigner } from "@solana/kit";
 import { x402Facilitator } from "@x402/core/facilitator";
 import type { SchemeNetworkFacilitator } from "@x402/core/types";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
-import { type FacilitatorSvmSigner, toFacilitatorSvmSigner } from "@x402/svm";
+import { toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { toFacilitatorEvmSigner as toFacilitatorEvmSigner2_20 } from "x402-evm-2.20";
 import { ExactEvmScheme as ExactEvmScheme2_20 } from "x402-evm-2.20/exact/facilitator";
+import { toFacilitatorSvmSigner as toFacilitatorSvmSigner2_20 } from "x402-svm-2.20";
 import { ExactSvmScheme as ExactSvmScheme2_20 } from "x402-svm-2.20/exact/facilitator";
 import { toFacilitatorEvmSigner as toFacilitatorEvmSigner2_3 } from "x402-evm-2.3";
 import { ExactEvmScheme as ExactEvmScheme2_3 } from "x402-evm-2.3/exact/facilitator";
+import { toFacilitatorSvmSigner as toFacilitatorSvmSigner2_3 } from "x402-svm-2.3";
 import { ExactSvmScheme as ExactSvmScheme2_3 } from "x402-svm-2.3/exact/facilitator";
 import type { EvmChain } from "../evm/chain.ts";
 import type { SvmChain } from "../svm/chain.ts";
@@ -28,16 +30,22 @@ export const FACILITATOR_VERSIONS = ["2.27", "2.20", "2.3"] as const;
 /** See {@link FACILITATOR_VERSIONS}. */
 export type FacilitatorVersion = (typeof FACILITATOR_VERSIONS)[number];
 
-type Schemes = { evm(signer: EvmSigner, confirmationTimeoutMs: number): SchemeNetworkFacilitator; svm(signer: FacilitatorSvmSigner): SchemeNetworkFacilitator };
+type Schemes = { evm(signer: EvmSigner, confirmationTimeoutMs: number): SchemeNetworkFacilitator; svm(chain: SvmChain): SchemeNetworkFacilitator };
 
 /** The exact schemes of each version. Only the newest bounds its wait for the receipt by itself; to the others {@link evmSigner} does it. */
 const SCHEMES: Record<FacilitatorVersion, Schemes> = {
   "2.27": {
     evm: (signer, confirmationTimeoutMs) => new ExactEvmScheme(toFacilitatorEvmSigner(signer, { confirmationTimeoutMs })),
-    svm: (signer) => new ExactSvmScheme(signer),
+    svm: (chain) => new ExactSvmScheme(svmSigner(chain, toFacilitatorSvmSigner)),
   },
-  "2.20": { evm: (signer) => new ExactEvmScheme2_20(toFacilitatorEvmSigner2_20(signer)), svm: (signer) => new ExactSvmScheme2_20(signer) },
-  "2.3": { evm: (signer) => new ExactEvmScheme2_3(toFacilitatorEvmSigner2_3(signer)), svm: (signer) => new ExactSvmScheme2_3(signer) },
+  "2.20": {
+    evm: (signer) => new ExactEvmScheme2_20(toFacilitatorEvmSigner2_20(signer)),
+    svm: (chain) => new ExactSvmScheme2_20(svmSigner(chain, toFacilitatorSvmSigner2_20)),
+  },
+  "2.3": {
+    evm: (signer) => new ExactEvmScheme2_3(toFacilitatorEvmSigner2_3(signer)),
+    svm: (chain) => new ExactSvmScheme2_3(svmSigner(chain, toFacilitatorSvmSigner2_3)),
+  },
 };
 
 /** Code run inside does not wait for confirmations: its settlements end in `settlement_pending`. */
@@ -48,7 +56,7 @@ export function facilitatorOf({ evm, svm }: Chains, version: FacilitatorVersion,
   const facilitator = new x402Facilitator();
   const schemes = SCHEMES[version];
   if (evm !== undefined) facilitator.register(evm.network, schemes.evm(evmSigner(evm, confirmationTimeoutMs), confirmationTimeoutMs));
-  if (svm !== undefined) facilitator.register(svm.network, schemes.svm(svmSigner(svm)));
+  if (svm !== undefined) facilitator.register(svm.network, schemes.svm(svm));
   return facilitator;
 }
 
@@ -81,26 +89,28 @@ function evmSigner({ clients, facilitator: account }: EvmChain, timeout: number)
   };
 }
 
+/** The members of each version's signer that are not passed on as they are. */
+type SvmSigner = {
+  signTransaction(transaction: string, feePayer: Address, network: string): Promise<string>;
+  confirmTransaction(signature: string, network: string): Promise<void>;
+};
+
 /** Several fee payers behind one signer: x402's own takes one. */
-function svmSigner({ feePayers, rpcUrl }: SvmChain): FacilitatorSvmSigner {
-  const signers = new Map(feePayers.map((signer) => [signer.address, signerOf(signer, rpcUrl)]));
+function svmSigner<T extends SvmSigner>({ feePayers, rpcUrl }: SvmChain, signerOf: (signer: KeyPairSigner, rpc: { defaultRpcUrl: string }) => T): T {
+  const signers = new Map<string, T>(feePayers.map((signer) => [signer.address, signerOf(signer, { defaultRpcUrl: rpcUrl })]));
   const [first] = signers.values();
   if (first === undefined) throw new Error("a facilitator needs a fee payer");
   return {
     ...first,
-    getAddresses: () => [...signers.keys()],
-    signTransaction(transaction, feePayer, network) {
+    getAddresses: () => feePayers.map(({ address }) => address),
+    signTransaction(transaction: string, feePayer: Address, network: string) {
       const signer = signers.get(feePayer);
       if (signer === undefined) throw new Error(`no key of fee payer ${feePayer}`);
       return signer.signTransaction(transaction, feePayer, network);
     },
-    async confirmTransaction(signature, network) {
+    async confirmTransaction(signature: string, network: string) {
       if (impatient.getStore()) throw new Error("the lab does not wait for this confirmation");
       await first.confirmTransaction(signature, network);
     },
   };
-}
-
-function signerOf(signer: KeyPairSigner, defaultRpcUrl: string): FacilitatorSvmSigner {
-  return toFacilitatorSvmSigner(signer, { defaultRpcUrl });
 }

@@ -15,17 +15,25 @@ afterAll(() => lab.stop());
 /** Longer than what a signed payment lives: 45 s on the EVM, two minutes on the SVM. */
 const PATIENCE_MS = 200_000;
 
-it.concurrent.each(["evm", "svm"] as const)(
-  "[PY8] on %s a payment that nobody ever settles is void by the chain's own clock, and its job fails",
+const NEVER: [Side, string][] = [
+  ["evm", "that nobody ever settles"],
+  ["svm", "that nobody ever settles"],
+  ["svm", "that a node has taken, and that never lands,"],
+];
+it.concurrent.each(NEVER)(
+  "[PY8] on %s a payment %s is void by the chain's own clock, and its job fails",
   { timeout: PATIENCE_MS + 30_000 },
-  async (side: Side) => {
+  async (side, how) => {
+    const isSent = how.includes("never lands");
     const bench = await new Bench(lab, side, { [`${side.toUpperCase()}_RPC_URL`]: lab[side].rpcUrl }).start();
     try {
       await bench.join();
-      const paid = await bench.pay("cheap", { who: bench.payer(), ...(side === "evm" && { validFor: 45 }) });
-      lab.facilitator.faults.add({ operation: "settle", fault: { kind: "status" }, payer: paid.payer });
+      const paid = await bench.pay("cheap", { who: isSent ? 1 : 0, ...(side === "evm" && { validFor: 45 }) });
+      if (isSent) lab.svm.pause();
+      else lab.facilitator.faults.add({ operation: "settle", fault: { kind: "status" }, payer: paid.payer });
       const response = await bench.commit("cheap", "never", paid.headers());
       expect([await brief(response), settlementOf(response)]).toEqual(["201 ", null]);
+      if (isSent) expect(lab.svm.waiting()).toBe(1);
       const id = await idOf(response);
       const look = async () => {
         await delay(1_000);

@@ -3,12 +3,17 @@ import type { PrivateKeyAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../facilitator/faults.ts";
+import { FACILITATOR_VERSIONS } from "../facilitator/schemes.ts";
 import { settlementOf } from "../pay/envelope.ts";
 import { type EvmPayload, signEvm } from "../pay/evm.ts";
 import type { Payment } from "../pay/pay.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { type FullLab, startLab } from "../start-lab.ts";
 import { Bench, brief, idOf, SMALL_LAB } from "../support/bench.ts";
+import { rowsOf } from "../support/books.ts";
+
+/** How many jobs its workers were given. */
+const assigned = ({ workers }: Bench): number => workers.flatMap(({ frames }) => frames).filter(({ type }) => type === "job_assign").length;
 
 const USED = { kind: "refuse", reason: "invalid_exact_evm_nonce_already_used" } as const;
 
@@ -88,7 +93,7 @@ describe("money that moved is found on the EVM", () => {
       expect(await idOf(await bench.commit("cheap", `cancelled ${text}`, paid.headers()))).toBe(id);
     });
     expect(gained).toBe(0n);
-    expect(bench.workers.flatMap(({ frames }) => frames).filter(({ type }) => type === "job_assign")).toEqual([]);
+    expect(assigned(bench)).toBe(0);
   });
 
   const ELSEWHERE: [string, (bench: Bench) => Partial<EvmPayload["authorization"]>][] = [
@@ -150,7 +155,10 @@ describe("money that moved is found on the SVM", () => {
     await bench.stop();
     await lab.stop();
   });
-  beforeEach(() => lab.facilitator.faults.clear());
+  beforeEach(() => {
+    lab.facilitator.faults.clear();
+    lab.facilitator.forget("2.27");
+  });
 
   const LOST: [string, Fault][] = [
     ["is cut after the transfer", { kind: "lost", how: "reset" }],
@@ -172,6 +180,32 @@ describe("money that moved is found on the SVM", () => {
         expect((await lab.svm.received()).filter(({ transaction }) => transaction === job.receipt?.payment_ref)).toMatchObject([{ amount: 1_000n }]);
       });
       expect(gained).toBe(1_000n);
+    },
+  );
+
+  it.each(FACILITATOR_VERSIONS)(
+    "[PY8] a transaction that fails on the chain, with a facilitator on x402 %s: no free job, and nothing is in doubt",
+    async (version) => {
+      lab.facilitator.forget(version);
+      const who = bench.payer();
+      const paid = await bench.pay("cheap", { who });
+      const before = await bench.earned();
+      const [payer, worked] = [lab.svm.payers[who]!, assigned(bench)];
+      lab.svm.pause();
+      const committing = bench.commit("cheap", `fails with ${version}`, paid.headers());
+      await until("sent transaction", () => (lab.svm.waiting() > 0 ? true : undefined)).finally(async () => {
+        // The facilitator has simulated it. Now its payer has the money no more.
+        await lab.svm.transfer(payer, lab.svm.outsider.address, await lab.svm.balanceOf(payer.address));
+        lab.svm.resume();
+      });
+      const response = await committing;
+      expect([await brief(response), settlementOf(response)]).toEqual(["201 ", null]);
+      const id = await idOf(response);
+      const { job, response: poll } = await bench.ended(id);
+      expect([job.status, job.result?.error, settlementOf(poll)]).toEqual(["failed", "payment_failed", null]);
+      expect(assigned(bench)).toBe(worked);
+      expect(await bench.earned()).toBe(before);
+      expect(await until("row", () => rowsOf(bench.state).find((row) => row.job_id === id && row.state === "void"))).toMatchObject({ reason: "by_chain" });
     },
   );
 

@@ -88,6 +88,12 @@ export type SvmChain = {
   transfer(from: KeyPairSigner, to: Address, value: bigint): Promise<void>;
   /** What the payee has got by transfers of USDC, since the chain began. */
   received(): Promise<Received[]>;
+  /** From now on what is sent to the RPC waits. */
+  pause(): void;
+  /** Runs what has waited. */
+  resume(): void;
+  /** How many transactions wait. */
+  waiting(): number;
   /** As if every payment signed so far had grown too old. */
   expireBlockhashes(): void;
   stop(): Promise<void>;
@@ -162,6 +168,9 @@ export async function startSvmChain(options: SvmOptions = {}): Promise<SvmChain>
         return amount === 0n ? [] : [{ key, transaction: signature, amount }];
       });
     },
+    pause: () => ledger.pause(),
+    resume: () => ledger.resume(),
+    waiting: () => ledger.waiting,
     expireBlockhashes: () => ledger.expireBlockhashes(),
     stop: () => rpc.close(),
   };

@@ -62,6 +62,8 @@ export class Ledger {
   /** SHA-256 of the messages that have run. */
   readonly #messages = new Set<string>();
   #blockhashSlot = -1;
+  /** What was sent while the chain stands still. */
+  #waiting: Uint8Array[] | null = null;
 
   constructor({ blockhashTtlMs, now }: LedgerOptions) {
     this.#ttl = blockhashTtlMs;
@@ -111,7 +113,30 @@ export class Ledger {
     return { error: failed ? transactionError(result) : null, logs: meta.logs(), units: Number(meta.computeUnitsConsumed()) };
   }
 
-  /** Runs a transaction; null when the chain would never take it up (too old, run before, not signed). Its failure while running is a landing too. */
+  /** From now on what is sent waits. */
+  pause(): void {
+    this.#waiting ??= [];
+  }
+
+  /** Runs what was sent meanwhile, in order. */
+  resume(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = null;
+    for (const bytes of waiting) this.send(bytes);
+  }
+
+  /** How many transactions wait. */
+  get waiting(): number {
+    return this.#waiting?.length ?? 0;
+  }
+
+  /** Takes a transaction as a node does, and tells nothing of it. */
+  post(bytes: Uint8Array): void {
+    if (this.#waiting === null) this.send(bytes);
+    else this.#waiting.push(bytes);
+  }
+
+  /** Runs a transaction at once; null when the chain would never take it up (too old, run before, not signed). Its failure while running is a landing too. */
   send(bytes: Uint8Array): Landed | null {
     const transaction = getTransactionDecoder().decode(bytes);
     if (this.#refusal(transaction, false) !== null || hasEmptySignature(transaction)) return null;

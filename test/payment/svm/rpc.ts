@@ -106,7 +106,7 @@ function methodsOf(ledger: Ledger, { confirmMs }: RpcOptions): Record<string, Me
         if (error !== null) throw preflightError(error, logs);
       }
       // What the chain would never take up is accepted all the same: the node only passes it on.
-      ledger.send(bytes);
+      ledger.post(bytes);
       return signatureOf(bytes);
     },
     getSignatureStatuses: ([signatures]) => inContext((signatures as Signature[]).map((signature) => status(ledger.landed(signature), isConfirmed))),

@@ -118,7 +118,7 @@ describe("the bazaar extension", () => {
       const read = readPayment({ "PAYMENT-SIGNATURE": encode(envelope), "X-PAYMENT": undefined }, offer, Date.now());
       if (!read.ok) throw new Error(read.reason);
       await using facilitator = await answering({});
-      const where = { payment: { facilitator: facilitator.url, authorization: null } };
+      const where = { payment: { facilitator: facilitator.url, authorization: null, rpcUrl: null } };
       for (const ask of [verifyPayment, settlePayment]) await ask(where, payloadText(read.value, offer), JSON.stringify(requirements(offer)));
       expect(facilitator.asked).toHaveLength(2);
       for (const { body } of facilitator.asked) {

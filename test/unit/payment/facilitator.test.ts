@@ -1,14 +1,14 @@
 import { gzipSync } from "node:zlib";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { FacilitatorClient, settlePayment, verifyPayment } from "../../../src/coordinator/payment/facilitator.ts";
 import { requirements } from "../../../src/coordinator/payment/terms.ts";
 import { type Reply, answering } from "./answering.ts";
-import { authorization, evmOffer } from "../../support/payments.ts";
+import { authorization, evmOffer, svmOffer } from "../../support/payments.ts";
 
 const ours = requirements(evmOffer());
 const payload = { x402Version: 2, accepted: ours, payload: authorization(0) };
 const texts = [JSON.stringify(payload), JSON.stringify(ours)] as const;
-const at = (facilitator: string, authorization: string | null = null) => ({ payment: { facilitator, authorization } });
+const at = (facilitator: string, authorization: string | null = null, rpcUrl: string | null = null) => ({ payment: { facilitator, authorization, rpcUrl } });
 const PAYER = "0xc38e3bbc4575c1f5f28908dd5d8e347c7b055890";
 const valid = { body: { isValid: true, payer: PAYER } };
 const cut: Reply = (request) => void request.socket.destroy();
@@ -144,6 +144,67 @@ describe("settle", () => {
     });
     const pending = { success: false, errorReason: "settlement_pending", transaction: "0x1" };
     expect(await settle({ body: pending })).toEqual({ kind: "unknown", reason: "settlement_pending", lost: false });
+  });
+
+  describe("[PY8] settled, and the chain's RPC is known", () => {
+    const FAILED = { err: { InstructionError: [2, { Custom: 1 }] } };
+    const svm = requirements(svmOffer());
+    const settled = { body: { success: true, transaction: "signature", payer: PAYER } };
+    const statuses = (...values: unknown[]): Reply[] =>
+      values.map((value) => ({ body: { jsonrpc: "2.0", id: 0, result: { context: { slot: 1 }, value: [value] } } }));
+
+    /** The outcome, and the questions to the RPC. */
+    async function settleWith(replies: Reply[], terms: object = svm): Promise<{ outcome: unknown; asked: unknown[] }> {
+      await using facilitator = await answering({ "/settle": settled });
+      await using node = await answering({ "/": replies });
+      const outcome = await settlePayment(at(facilitator.url, null, `${node.url}/`), JSON.stringify({ ...payload, accepted: terms }), JSON.stringify(terms));
+      return { outcome, asked: node.asked.map(({ body }) => body) };
+    }
+
+    const QUESTION = { jsonrpc: "2.0", id: 0, method: "getSignatureStatuses", params: [["signature"]] };
+
+    test.each(["processed", "confirmed", "finalized"])("on Solana a transaction that failed (%s) is a doubt", async (confirmationStatus) => {
+      const { outcome, asked } = await settleWith(statuses({ ...FAILED, confirmationStatus }));
+      expect(outcome).toEqual({ kind: "unknown", reason: "failed_on_chain", lost: false });
+      expect(asked).toEqual([QUESTION]);
+    });
+
+    test("the status of a transaction that the node does not have yet, or has not confirmed, is asked for again", async () => {
+      const unseen = statuses(null, { err: null, confirmationStatus: "processed" }, { ...FAILED, confirmationStatus: "confirmed" });
+      const { outcome, asked } = await settleWith(unseen);
+      expect(outcome).toMatchObject({ reason: "failed_on_chain" });
+      expect(asked).toEqual([QUESTION, QUESTION, QUESTION]);
+    });
+
+    test.each([
+      ["it succeeded", statuses({ err: null, confirmationStatus: "confirmed" }), 1],
+      ["it succeeded, and an old node does not say how final it is", statuses({ err: null }), 1],
+      ["the node never has it", statuses(null), 2],
+    ])("settled: %s", async (_, replies, least) => {
+      const { outcome, asked } = await settleWith(replies);
+      expect(outcome).toMatchObject({ kind: "settled", transaction: "signature" });
+      expect(asked.length).toBeGreaterThanOrEqual(least);
+    });
+
+    const UNUSABLE: [string, Reply, string][] = [
+      ["a node that refuses", { body: { jsonrpc: "2.0", id: 0, error: { code: -32_005, message: "slow down" } } }, "rpc_error_-32005"],
+      ["a node that fails", { status: 503, body: "" }, "http_503"],
+      ["another answer", { body: { jsonrpc: "2.0", id: 0, result: [] } }, "invalid_response"],
+    ];
+    test.each(UNUSABLE)("%s: the facilitator is believed, and it is logged", async (_, reply, reason) => {
+      const logged = vi.spyOn(console, "error").mockImplementation(() => {});
+      onTestFinished(() => logged.mockRestore());
+      expect((await settleWith([reply])).outcome).toMatchObject({ kind: "settled" });
+      expect(logged.mock.calls.flat().map((line) => JSON.parse(String(line)) as unknown)).toEqual([
+        expect.objectContaining({ event: "chain_unreadable", reason }),
+      ]);
+    });
+
+    test("on EVM nothing is asked", async () => {
+      const { outcome, asked } = await settleWith(statuses(FAILED), ours);
+      expect(outcome).toMatchObject({ kind: "settled" });
+      expect(asked).toEqual([]);
+    });
   });
 
   test("[PY8] an answer that stops in the middle is lost", async () => {
