@@ -224,6 +224,11 @@ function isDone({ phase, credit }: Payment): boolean {
   return phase.kind === "credit" || phase.kind === "spent" || phase.kind === "void" || (phase.kind === "unresolved" && phase.retryDue === null);
 }
 
+/** Until when the settle call of a payment may run. No other one begins before [PY8]. */
+export function callEnd({ until }: Extract<PaymentPhase, { kind: "settling" }>): number {
+  return until - TIMING.settleReport + TIMING.settleCall;
+}
+
 /**
  * True if a payment may still be settled. An expired payment is `unresolved`, and the facilitator is asked about it for
  * a whole day. It must not count against its payer, not even while the facilitator is being asked.

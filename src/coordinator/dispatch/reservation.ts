@@ -4,7 +4,7 @@ import type { Result } from "../../protocol/result.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { hasIdleWorker, hasPlace } from "./claim.ts";
 import type { Paying, ReduceContext, SubmitRefusal } from "./events.ts";
-import { checkMove, heldOf, indexPayment, isCovered, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
+import { callEnd, checkMove, heldOf, indexPayment, isCovered, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
 import { cover, forgetPayment, movePayment } from "./payment-moves.ts";
 import type { DispatchState, JobFacts } from "./state.ts";
@@ -98,8 +98,8 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
 }
 
 /**
- * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome. A settle call of a
- * request may still run: its router tells the outcome, or the call counts as lost at its time.
+ * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome, and the facilitator may still
+ * be at it. A settle call of a request may still run: its router tells the outcome, or the call counts as lost at its time.
  */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
   for (const row of saved) {
@@ -110,7 +110,7 @@ export function restorePayments(state: DispatchState, saved: readonly Payment[],
       payment.phase = { ...payment.phase, until: Math.min(payment.phase.until, now + TIMING.settleReport) };
     } else if (payment.phase.kind === "settling") {
       checkMove(payment.key, stepOf(payment), "unknown");
-      payment.phase = { kind: "unknown", retryDue: now };
+      payment.phase = { kind: "unknown", retryDue: Math.max(now, Math.min(callEnd(payment.phase), payment.expiresAt, now + TIMING.settleCall)) };
       payment.doubts++;
       payment.lostAnswer = true;
     } else if (payment.phase.kind === "held") {

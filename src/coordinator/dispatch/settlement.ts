@@ -3,7 +3,7 @@ import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { lease } from "./claim.ts";
 import type { EventOf, OrderOutcome, ReduceContext } from "./events.ts";
-import { isInDoubt, mayAssume, type Payment, paymentOf, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
+import { callEnd, isInDoubt, mayAssume, type Payment, paymentOf, type PaymentPhase, type Settlement, stepOf } from "./ledger.ts";
 import { failure, finish, releaseWorker, wait } from "./lifecycle.ts";
 import { forgetPayment, movePayment, openCredit, startSettling } from "./payment-moves.ts";
 import { endWork } from "./standing.ts";
@@ -134,8 +134,8 @@ export function carryOutOrder(state: DispatchState, { key, verb, stored }: Event
 function doubt(state: DispatchState, payment: Payment, ctx: ReduceContext, mayStillRun = false): void {
   const from = stepOf(payment);
   payment.doubts++;
-  const callEnds = mayStillRun && payment.phase.kind === "settling" ? payment.phase.until - TIMING.settleReport + TIMING.settleCall : 0;
-  const retryDue = Math.max(nextTry(payment, ctx.now), Math.min(callEnds, payment.expiresAt));
+  const free = mayStillRun && payment.phase.kind === "settling" ? callEnd(payment.phase) : 0;
+  const retryDue = Math.max(nextTry(payment, ctx.now), Math.min(free, payment.expiresAt));
   // A payment that may have moved is never void by time alone [PY8].
   if (payment.expiresAt > ctx.now) return movePayment(state, payment, { kind: "unknown", retryDue }, ctx, from);
   const isAsked = retryDue < payment.expiresAt + TIMING.unknownSettlement;

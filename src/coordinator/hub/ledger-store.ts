@@ -249,7 +249,8 @@ export class LedgerStore {
     const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
     const said = readAs(SettleResponse, row.response);
     // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.
-    const isSaid = said !== null && (said.transaction === transaction || transaction === "");
+    const isBalance = usesBalance || phase.kind === "covered" || (phase.kind === "spent" && phase.by === "balance");
+    const isSaid = said !== null && (said.transaction === transaction || (transaction === "" && !isBalance));
     const response = isSaid ? said : { success: true, transaction, network: this.#network, ...(payer !== null && { payer }) };
     if (!isCredit && !usesBalance) return isSaid ? row.response : JSON.stringify(response);
     return JSON.stringify({ ...response, extensions: { credit: { amount, asset, balance: String(balance(payment)) } } });

@@ -102,7 +102,7 @@ export class PaidCommits {
           return { state: "known", ...(await this.#accepted(input, reservation.jobId)) };
         case "refused":
           this.#mutex.release(input.id);
-          return this.#refusedReservation(reservation.reason, input.id);
+          return this.#refusedReservation(reservation.reason, input, payment, stored);
         case "busy":
           // Another request, which may have died, has reserved this payment. Its reservation ends by itself. The
           // payment stays locked, so that only a few requests wait for that.
@@ -155,8 +155,12 @@ export class PaidCommits {
     const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
-    this.#conclude(key, await this.#askToSettle(key), "hub");
-    await dispatcher.becameDurable();
+    const outcome = await this.#askToSettle(key);
+    // Nobody else knows the outcome, so it is written again if it could not be.
+    for (const pause of [0, ...TUNING.outcomePauses]) {
+      if (pause > 0) await scheduler.wait(pause);
+      if (!this.#conclude(key, outcome, "hub") || (await dispatcher.becameDurable())) break;
+    }
     this.#settling.delete(key);
     waiting.resolve();
   }
@@ -260,9 +264,17 @@ export class PaidCommits {
     return { ok: true, ...(await this.#accepted(input, input.id)) };
   }
 
-  #refusedReservation(reason: Extract<Reservation, { state: "refused" }>["reason"], jobId: string): Extract<ReserveAnswer, { state: "refused" }> {
+  #refusedReservation(
+    reason: Extract<Reservation, { state: "refused" }>["reason"],
+    { id }: CommitInput,
+    { key, digest, binding }: PaymentInput,
+    stored: Payment | null,
+  ): Extract<ReserveAnswer, { state: "refused" }> {
     if (reason === "no_such_model") return { state: "refused", reason, models: this.#parts.models() };
-    return reason === "no_trusted_worker" ? { state: "refused", reason, jobId } : { state: "refused", reason };
+    if (reason === "no_trusted_worker") return { state: "refused", reason, jobId: id };
+    const isRepeated = reason === "payment_already_used" && stored?.digest === digest && stored.binding === binding && stored.phase.kind === "unresolved";
+    const settlement = isRepeated ? this.#parts.ledger.refusalOf(key, stored.jobId) : null;
+    return { state: "refused", reason, ...(settlement !== null && { settlement }) };
   }
 
   #keepKey({ userId, idempotency }: CommitInput, jobId: string): void {

@@ -90,7 +90,12 @@ export type ReserveAnswer =
   /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
   | ({ state: "known" } & BoughtJob)
   | ({ state: "refused" } & StorageRefusal)
-  | { state: "refused"; reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused" }
+  /** `settlement`: the same request came before and got this answer of the facilitator, which leaves open whether its money has moved. It gets it again. */
+  | {
+      state: "refused";
+      reason: "payment_already_used" | "too_many_held_payments" | "queue_full" | "overloaded" | "idempotency_key_reused";
+      settlement?: string;
+    }
   | ({ state: "refused" } & NoSuchModelRefusal)
   | { state: "refused"; reason: "no_trusted_worker"; jobId: string };
 

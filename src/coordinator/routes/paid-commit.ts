@@ -88,7 +88,7 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
     case "known":
       return accepted(c, reservation);
     case "refused":
-      return refused(refusedPaid(c, offer, reservation));
+      return refused("settlement" in reservation ? paymentFailed(c, offer, reservation.settlement) : refusedPaid(c, offer, reservation));
     case "credit":
       // This payment was settled for a job that failed. It needs no verification, and its authorization may have expired.
       return await submit(c, hubCommit, offer, input, payment.payer ?? "");
@@ -179,8 +179,7 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
   const answer = await submitAndSettle(c, hubCommit, input, payer);
   if (answer.ok) return accepted(c, answer);
   if (answer.reason !== "payment_failed") return refused(refusedPaid(c, offer, answer));
-  setSettlement(c, answer.settlement);
-  return refused(answer402(c, offer, failureText(answer.settlement)));
+  return refused(paymentFailed(c, offer, answer.settlement));
 }
 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
@@ -208,7 +207,11 @@ async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, out
       if (!(error instanceof HubUnavailable)) throw error;
     }
   }
-  logError("outcome_not_told", { request_id: c.get("requestId"), outcome: outcome.kind });
+  logError("outcome_not_told", {
+    request_id: c.get("requestId"),
+    outcome: outcome.kind,
+    ...(outcome.kind === "settled" && { transaction: outcome.transaction }),
+  });
   return null;
 }
 
@@ -226,6 +229,12 @@ function refusedPaid(c: AppContext, offer: Offer, answer: Refusal): Response {
     default:
       return answerRefused(c, { reason: answer.reason });
   }
+}
+
+/** Answers a payment that the facilitator did not settle, with its answer. */
+function paymentFailed(c: AppContext, offer: Offer, settlement: string): Response {
+  setSettlement(c, settlement);
+  return answer402(c, offer, failureText(settlement));
 }
 
 /** Returns `payment_failed` with the reason in the facilitator's answer, if it has another one. */

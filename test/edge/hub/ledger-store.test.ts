@@ -144,14 +144,22 @@ test(
   "[PY4, PY8] the settlement of a job names the transaction that moved its money, also if the facilitator once named another one",
   ledger((it) => {
     const response = '{"success":true,"transaction":"0x01","network":"eip155:10143","amount":"1000"}';
-    const told = (transaction: string): unknown => {
+    const told = (phase: Payment["phase"]): unknown => {
       it.store.drop("key");
-      it.save({ phase: { kind: "settled", transaction } }, { response });
+      it.save({ phase }, { response });
       return JSON.parse(it.store.settlementOf("job", () => 0n) ?? "null");
     };
-    expect(told("0x01")).toEqual(JSON.parse(response));
-    expect(told("")).toEqual(JSON.parse(response));
-    expect(told("0x02")).toEqual({ success: true, transaction: "0x02", network: "eip155:10143", payer: "0xaa" });
+    const settled = (transaction: string) => told({ kind: "settled", transaction });
+    expect(settled("0x01")).toEqual(JSON.parse(response));
+    expect(settled("")).toEqual(JSON.parse(response));
+    expect(settled("0x02")).toEqual({ success: true, transaction: "0x02", network: "eip155:10143", payer: "0xaa" });
+    // A credit of the operator has no transaction.
+    const paidByBalance: Payment["phase"][] = [
+      { kind: "covered", transaction: "", parts: [], own: "0x01" },
+      { kind: "spent", transaction: "", by: "balance", own: "0x01" },
+      { kind: "void", reason: "given_back" },
+    ];
+    for (const phase of paidByBalance) expect(told(phase)).toMatchObject({ success: true, transaction: "" });
   }),
 );
 

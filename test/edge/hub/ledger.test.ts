@@ -7,6 +7,7 @@ import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
 import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { Settler } from "../../../src/coordinator/hub/settler.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 import { newKey } from "../support/worker.ts";
 
@@ -323,6 +324,23 @@ describe("a request with the payment of an earlier one", () => {
     expect(await hub.stub.reserve(commitInput({ idempotency }), payment)).toMatchObject({ state: "known", jobId });
     await hub.evict();
     expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId });
+  });
+
+  test("[PY8] whose payment was used before, and nobody knows for what, gets that answer again: a 402 without it would say that nothing was charged", async () => {
+    const hub = new TestHub();
+    listen();
+    await hub.worker();
+    const [payment, input] = [paymentInput(), commitInput({ settles: true })];
+    await hub.stub.reserve(input, payment);
+    await hub.stub.submit(input, payment.key, "0xaa", payment);
+    const response = '{"success":false,"errorReason":"duplicate_settlement","transaction":""}';
+    const answer = await hub.stub.settled(input, payment.key, { kind: "already_used", reason: "duplicate_settlement", response });
+    expect(answer).toEqual({ ok: false, reason: "payment_failed", settlement: response });
+    const refused = { state: "refused", reason: "payment_already_used" };
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual({ ...refused, settlement: response });
+    expect(await hub.stub.reserve(commitInput(), { ...payment, binding: "another" })).toEqual(refused);
+    await hub.sql(`UPDATE payments SET kind = 'void', phase = '{"kind":"void","reason":"by_operator"}'`);
+    expect(await hub.stub.reserve(commitInput(), payment)).toEqual(refused);
   });
 
   test("[API9] [JB13] keeps the job when the earlier one leaves", async () => {
@@ -680,5 +698,36 @@ describe("a journal that cannot be written", () => {
     expect(await hub.stub.job(input.id, 0)).toBeNull();
     expect(await hub.sql("SELECT key FROM payments")).toEqual([]);
     await bought(hub, payment);
+  });
+
+  test("[PY8] the outcome of a settle call of the hub is written again: nobody else knows by which transaction the money has moved", async () => {
+    const { outcomePauses } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outcomePauses }));
+    Object.assign(TUNING, { outcomePauses: [10, 10, 10, 10] });
+    const hub = new TestHub();
+    const logged = listen();
+    let asked = 0;
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
+      // Hubs of other tests ask too.
+      if (typeof init?.body === "string" && init.body.includes("written again")) asked++;
+      return Response.json({ success: true, transaction: "0x77" });
+    });
+    const id = await bought(hub, paymentInput({ payload: JSON.stringify({ x402Version: 2, payload: { mark: "written again" } }) }));
+    // The first write fails, and the rest of its turn is undone with it.
+    await hub.inside((_, { storage }) => {
+      const run = storage.transactionSync.bind(storage);
+      storage.transactionSync = (write) =>
+        run(() => {
+          const result = write();
+          if (storage.sql.exec("SELECT 1 FROM payments WHERE kind = 'settled'").toArray().length === 0) return result;
+          storage.transactionSync = run;
+          throw new Error("disk");
+        });
+    });
+    const worker = await hub.worker();
+    expect((await worker.assigned()).job_id).toBe(id);
+    expect(logged()).toContainEqual(expect.objectContaining({ event: "journal_failed" }));
+    expect(JSON.parse((await hub.stub.settlement(id)) ?? "null")).toMatchObject({ transaction: "0x77" });
+    expect(asked).toBe(1);
   });
 });

@@ -253,6 +253,35 @@ describe("the outcome of a settle call", () => {
     expect(await hub.stub.cancel(id, response.headers.get("x-cancel-token") ?? "")).not.toBeNull();
     expect(await hub.job(id)).toMatchObject({ result: { error: "cancelled" } });
   });
+
+  test("[PY8] a payment that was used before gets the same 402 again, with what the facilitator said", async () => {
+    facilitator({ success: false, errorReason: "duplicate_settlement", transaction: "" });
+    const hub = new TestHub();
+    await hub.worker();
+    for (const _ of ["first", "again"]) {
+      const response = await paidCommit({}, hub.stub);
+      expect([response.status, await response.json<{ error: string }>()]).toMatchObject([402, { error: "payment_failed: duplicate_settlement" }]);
+      expect(atob(response.headers.get("payment-response") ?? "")).toContain('"success":false');
+    }
+  });
+
+  test("[JB13, PY9] a cancel is 503 while the hub does not say what became of the money, and the same request again gets the answer", async () => {
+    facilitator();
+    const hub = new TestHub();
+    await hub.worker();
+    const committed = await paidCommit({}, hub.stub);
+    const { job_id: id } = await committed.json<{ job_id: string }>();
+    const cancel = (stub: object): Promise<Response> =>
+      ask(
+        new Request(`http://hub.test/v1/jobs/${id}`, { method: "DELETE", headers: { "x-cancel-token": committed.headers.get("x-cancel-token") ?? "" } }),
+        stub,
+      );
+    const silent = new Proxy(hub.stub, { get: (target, method) => (method === "settlement" ? overloaded : Reflect.get(target, method)) });
+    expect((await cancel(silent)).status).toBe(503);
+    const answer = await cancel(hub.stub);
+    expect([answer.status, await answer.json()]).toMatchObject([200, { status: "failed" }]);
+    expect(atob(answer.headers.get("payment-response") ?? "")).toContain('"success":true');
+  });
 });
 
 /** The number of tries is the rule, and not that they take seconds. */
@@ -265,21 +294,20 @@ function shortenPauses(): void {
 const { network, payTo, token } = evmOffer();
 const SIGNED = authorization(Date.now());
 
-/** A facilitator that verifies and settles; returns what it was asked. */
-function facilitator(): string[] {
+/** A facilitator that verifies, and settles or says something else; returns what it was asked. */
+function facilitator(settled: object = { success: true, transaction: `0x${"a".repeat(64)}` }): string[] {
   const payer = SIGNED.authorization.from;
   const asked: string[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input) => {
     const { pathname } = new URL(input instanceof Request ? input.url : input);
     asked.push(pathname);
-    return Response.json(pathname === "/verify" ? { isValid: true, payer } : { success: true, transaction: `0x${"a".repeat(64)}`, network, payer });
+    return Response.json(pathname === "/verify" ? { isValid: true, payer } : { ...settled, network, payer });
   });
   return asked;
 }
 
 /** Commits a job with a payment, through a router whose hub this is. */
 async function paidCommit(fields: object, hub: object, signal: AbortSignal | null = null): Promise<Response> {
-  const { app } = await import("../../../src/coordinator/app.ts");
   const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
   const request = new Request("http://hub.test/v1/jobs/commit/fast", {
     method: "POST",
@@ -287,6 +315,12 @@ async function paidCommit(fields: object, hub: object, signal: AbortSignal | nul
     body: JSON.stringify({ job_type: "TASK", user_id: "u", payload: { task_type: "classify", input: "i" }, ...fields }),
     signal,
   });
+  return await ask(request, hub);
+}
+
+/** Sends a request to a router where jobs are paid, whose hub this is. */
+async function ask(request: Request, hub: object): Promise<Response> {
+  const { app } = await import("../../../src/coordinator/app.ts");
   const paid = { TESTNET_MODE: "false", RATE_LIMITS: "off", EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
   return await app.fetch(request, { ...env, ...paid, HUB: { getByName: () => hub } as never }, createExecutionContext());
 }

@@ -858,12 +858,25 @@ describe("nobody knows", () => {
     expect(words(desk.settled("k"))).toBe("assign j 1 to w#2");
   });
 
-  test("[PY8] a restart while a payment is settled leaves a doubt, and it is asked for again at once", () => {
+  test("[PY8] a restart while a payment is settled leaves a doubt, and it is asked for again as soon as the first call cannot run any more", () => {
     const desk = settling();
+    desk.pass(5_000);
     desk.forget(["w"]);
     expect(desk.where("j")).toBe("settling");
-    expect(words(desk.pass(0))).toBe("settle k");
+    expect(words(desk.pass(TIMING.settleCall - 5_000 - 1))).toBe("");
+    expect(words(desk.pass(1))).toBe("settle k");
     expect(words(desk.settled("k", USED))).toBe("assign j 1 to w#2");
+  });
+
+  test("[PY8] after a restart with the clock set back, or long after the call, the next one begins in time", () => {
+    const back = settling();
+    back.now -= 3_600_000;
+    back.forget(["w"]);
+    expect(words(back.pass(TIMING.settleCall))).toBe("settle k");
+    const late = settling();
+    late.now += TIMING.settleCall;
+    late.forget(["w"]);
+    expect(words(late.pass(0))).toBe("settle k");
   });
 
   test("[PY7] a restart while a payment is held or waits for its turn changes nothing", () => {
