@@ -39,7 +39,8 @@ export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
       c.set("settings", settings);
       warnOfPlaceholder(settings);
       const foreign = refusedLocally(c.req.raw, settings);
-      if (!isValidHost(c.req.raw)) c.res = refuseWith(c, 400, `Host: expected a host name of at most ${LIMITS.hostChars} characters`);
+      if (!isValidHost(c.req.raw))
+        c.res = refuseWith(c, 400, `Host: expected a host name of at most ${LIMITS.hostChars} characters, perhaps with a port, and a path that begins with /`);
       else if (foreign !== null) c.res = refuseWith(c, 403, foreign);
       else await next();
     } catch (thrown) {

@@ -244,10 +244,11 @@ export class LedgerStore {
     const { phase, payer, amount, asset } = payment;
     const isCredit = phase.kind === "credit" || phase.kind === "covered" || (phase.kind === "spent" && phase.by !== undefined);
     const usesBalance = phase.kind === "void" && (phase.reason === "paid_by_credit" || phase.reason === "given_back");
-    const isAssumed = phase.kind === "unresolved" && phase.reason === "assumed";
-    if (!isCredit && !usesBalance && !isAssumed && phase.kind !== "settled" && phase.kind !== "spent") return null;
-    const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
     const said = readAs(SettleResponse, row.response);
+    // That a bug has set a payment aside does not undo its settlement.
+    const hasMoved = phase.kind === "unresolved" && (phase.reason === "assumed" || (phase.reason === "illegal_move" && said !== null));
+    if (!isCredit && !usesBalance && !hasMoved && phase.kind !== "settled" && phase.kind !== "spent") return null;
+    const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";
     // "Already used" showed that it is settled, but not by which transaction; a balance is paid by the transaction of another payment.
     const isBalance = usesBalance || phase.kind === "covered" || (phase.kind === "spent" && phase.by === "balance");
     const isSaid = said !== null && (said.transaction === transaction || (transaction === "" && !isBalance));

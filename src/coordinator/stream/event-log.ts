@@ -51,6 +51,8 @@ export class EventLog {
   #status: { id: number; status: JobStatus; attempt: number };
   #lease: JobView["lease"];
   #nextSeq = 0;
+  /** The first half of a character whose second half comes with the next delta. */
+  #half = "";
   #deltas: Delta[] = [];
   /** Index of the oldest delta that is kept. */
   #oldest = 0;
@@ -90,11 +92,17 @@ export class EventLog {
     if (status !== this.#status.status || attempt !== this.#status.attempt) this.#status = { id: ++this.#last, status, attempt };
   }
 
-  /** Adds text of the worker that has the lease. A repeated `seq` is ignored; if one is missing, the older text is dropped [WS9]. */
-  delta(seq: number, text: string): void {
+  /**
+   * Adds text of the worker that has the lease. A repeated `seq` is ignored; if one is missing, the older text is dropped [WS9]. A delta may end within a character
+   * (a surrogate pair); no event does, because not every JSON reader can join the halves.
+   */
+  delta(seq: number, given: string): void {
     if (seq < this.#nextSeq) return;
     if (seq > this.#nextSeq) this.#dropAll();
     this.#nextSeq = seq + 1;
+    const joined = this.#half + given;
+    this.#half = /[\ud800-\udbff]$/.exec(joined)?.[0] ?? "";
+    const text = joined.slice(0, joined.length - this.#half.length).toWellFormed();
     const delta = { id: ++this.#last, seq, text, bytes: utf8Length(text) + EVENT_BYTES };
     this.#deltas.push(delta);
     this.#textBytes += delta.bytes;
@@ -153,6 +161,7 @@ export class EventLog {
   }
 
   #dropAll(): void {
+    this.#half = "";
     this.#empty(++this.#last);
   }
 

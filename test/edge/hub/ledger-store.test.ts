@@ -153,6 +153,8 @@ test(
     expect(settled("0x01")).toEqual(JSON.parse(response));
     expect(settled("")).toEqual(JSON.parse(response));
     expect(settled("0x02")).toEqual({ success: true, transaction: "0x02", network: "eip155:10143", payer: "0xaa" });
+    expect(told({ kind: "unresolved", reason: "illegal_move", retryDue: null })).toEqual(JSON.parse(response));
+    expect(told({ kind: "unresolved", reason: "already_used", retryDue: null })).toBeNull();
     // A credit of the operator has no transaction.
     const paidByBalance: Payment["phase"][] = [
       { kind: "covered", transaction: "", parts: [], own: "0x01" },

@@ -72,6 +72,21 @@ describe("text", () => {
     expect(read(log, null).slice(1)).toMatchObject([{ data: { seq: 0 } }, { data: { seq: 1 } }, { data: { seq: 2 } }]);
   });
 
+  it("[API6, API9] no event ends within a character: its first half waits for the second, and a half that stays alone is replaced", () => {
+    const log = new EventLog(START, running(1));
+    const texts = (): string[] => read(log, null).flatMap(({ name, data }) => (name === "delta" ? [(data as { delta: string }).delta] : []));
+    for (const [seq, text] of ["a \ud83d", "\ude00!", "\ud83d", "\ude00", "\ud83d", "b", "\ude00 c", "d\ud83d"].entries()) log.delta(seq, text);
+    expect(texts()).toEqual(["a ", "😀!", "", "😀", "", "\ufffdb", "\ufffd c", "d"]);
+    // What a missing delta would have ended is gone, and kept text may be forgotten in between.
+    log.delta(9, "e\ud83d");
+    log.forgetText();
+    log.delta(10, "\ude00");
+    expect(texts()).toEqual(["😀"]);
+    log.see({ ...running(2), lease: { number: 2, key: "b" } });
+    log.delta(0, "\ude00");
+    expect(texts()).toEqual(["\ufffd"]);
+  });
+
   it("[API6] after missing text there is a reset, and the text begins again", () => {
     const log = new EventLog(START, running(1));
     log.delta(0, "a");
