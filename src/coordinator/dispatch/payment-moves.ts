@@ -202,7 +202,8 @@ function lend(state: DispatchState, lender: Payment, loan: Loan, ctx: ReduceCont
   if (lender.credit === undefined) return;
   const lent = BigInt(lender.credit.lent) + loan.lent;
   const left = BigInt(lender.credit.left) - loan.lent - loan.spent;
-  if (left + lent === 0n) delete lender.credit;
+  // Of a payment that a bug has set aside it must stay known that its money was a credit: an order of the operator would make it one again.
+  if (left + lent === 0n && lender.phase.kind !== "unresolved") delete lender.credit;
   else lender.credit = { ...lender.credit, left: String(left), lent: String(lent) };
   if (lender === payment) return;
   const { phase } = lender;

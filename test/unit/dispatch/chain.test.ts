@@ -219,5 +219,8 @@ describe("orders about a payment that a bug has set aside", () => {
     expect([desk.money("k"), desk.balance()]).toEqual(["unresolved illegal_move", 1_000]);
     expect(words(desk.pay("l", "next"))).toContain("assign next");
     expect(desk.balance()).toBe(0);
+    completes(desk, "w#1", "next");
+    for (const verb of ["credit", "void"] as const) expect(desk.order("k", verb).answer).toBe("has_balance");
+    expect(desk.balance()).toBe(0);
   });
 });
