@@ -44,6 +44,9 @@ export async function verifyPayment(where: Where, payloadJson: string, requireme
   }
 }
 
+/** How a settle call ends that the facilitator may still be at: our own time-out, and those of a gateway in front of it (524 is Cloudflare's). */
+const MAY_STILL_RUN: readonly SettleReply["status"][] = ["timeout", 504, 524];
+
 /** Asks the facilitator to move the money of a payment. Never throws; nothing of the payment is logged. */
 export async function settlePayment(where: Where, payloadJson: string, requirementsJson: string): Promise<SettleOutcome> {
   try {
@@ -55,7 +58,7 @@ export async function settlePayment(where: Where, payloadJson: string, requireme
   } catch (error) {
     if (!(error instanceof NoAnswer)) return { kind: "unknown", reason: "failed", lost: false };
     const outcome = outcomeOf(meaningOf({ status: error.status, success: null, errorReason: "", transaction: "" }), error.reason, null);
-    return outcome.kind === "unknown" && error.status === "timeout" ? { ...outcome, mayStillRun: true } : outcome;
+    return outcome.kind === "unknown" && MAY_STILL_RUN.includes(error.status) ? { ...outcome, mayStillRun: true } : outcome;
   }
 }
 

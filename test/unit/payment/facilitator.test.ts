@@ -126,6 +126,10 @@ describe("settle", () => {
     );
   });
 
+  test.each([504, 524])("[PY8] %i, a time-out of a gateway, is a lost answer, and the facilitator may still be at it", async (status) => {
+    expect(await settle({ status, body: "" })).toEqual({ kind: "unknown", reason: "server_error", lost: true, mayStillRun: true });
+  });
+
   test.each([
     ["no transaction", { success: true }],
     ["an empty transaction", { success: true, transaction: "" }],
