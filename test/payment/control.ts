@@ -56,6 +56,8 @@ function routesOf(chains: Chains, facilitator: Facilitator, description: () => u
     },
     "POST /evm/pause": () => evm?.pause(),
     "POST /evm/resume": () => evm?.resume(),
+    "POST /svm/pause": () => svm?.pause(),
+    "POST /svm/resume": () => svm?.resume(),
     "POST /svm/expire": () => svm?.expireBlockhashes(),
   };
 }

@@ -75,25 +75,25 @@ async function down({ lab, random }: Stage): Promise<string> {
   return "facilitator down";
 }
 
-/** The chain makes no blocks for longer than the facilitator waits; or the signed payments grow too old. */
+/** The chain stands still, perhaps for longer than the facilitator waits; or the signed payments grow too old. */
 async function chain({ lab, side, random }: Stage): Promise<string> {
-  if (side === "svm") {
-    if (random.chance(0.3)) lab.svm.expireBlockhashes();
+  if (side === "svm" && random.chance(0.3)) {
+    lab.svm.expireBlockhashes();
     return "blockhashes expire";
   }
-  return stallChain(lab, random.between(200, 2 * CONFIRMATION_MS));
+  return stallChain(lab[side], random.between(200, 2 * CONFIRMATION_MS));
 }
 
-/** The chain makes no blocks for longer than a facilitator of this version waits: 2.20 and 2.3 say `transaction_failed` then, and the transfer is mined later. */
+/** The EVM makes no blocks for longer than a facilitator of this version waits: 2.20 and 2.3 say `transaction_failed` then, and the transfer is mined later. */
 async function outlast({ lab, random }: Stage, version: FacilitatorVersion): Promise<string> {
   lab.facilitator.forget(version);
-  return `${version}: ${await stallChain(lab, CONFIRMATION_MS + random.between(2_000, 4_000))}`;
+  return `${version}: ${await stallChain(lab.evm, CONFIRMATION_MS + random.between(2_000, 4_000))}`;
 }
 
-async function stallChain({ evm }: FullLab, ms: number): Promise<string> {
-  await evm.pause();
+async function stallChain(chain: FullLab[Side], ms: number): Promise<string> {
+  await chain.pause();
   await delay(ms);
-  await evm.resume();
+  await chain.resume();
   return "chain stalls";
 }
 
