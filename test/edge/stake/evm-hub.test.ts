@@ -184,6 +184,20 @@ describe("STAKE_SOURCE=evm in the hub", () => {
     expect(await hub.job(id)).toMatchObject({ status: "completed" });
   });
 
+  test("[WS7] a signed registration that waits for its tier replaces an unsigned one of its key that came meanwhile", async () => {
+    const hub = new TestHub();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.before = () => promise;
+    const owner = await hub.connect();
+    owner.send(owner.registration({ signed: true }));
+    await until(async () => node.underWay === 1, "asked");
+    node.before = null;
+    const stranger = await hub.worker({ key: owner.key });
+    resolve();
+    expect(await owner.next("register_ack")).toMatchObject({ status: "ok", authenticated: true });
+    expect(await stranger.closed()).toBe(CLOSE.replaced);
+  });
+
   test("[ST2] a chain that hangs delays a registration until its deadline, and a second register frame meanwhile changes nothing", async () => {
     const { stakeAnswer } = TIMING;
     onTestFinished(() => void Object.assign(TIMING, { stakeAnswer }));
