@@ -50,10 +50,10 @@ describe.each([
     );
   });
 
-  test("[WS6] a silent worker is closed when its time is over", async () => {
+  test("[WS6] a silent worker is closed when its time is over, also if the platform has answered a heartbeat of it", async () => {
     const hub = new TestHub();
     hub.skip(0);
-    await hub.worker();
+    await (await hub.worker()).beat();
     hub.skip(-HOUR);
     await between(hub);
     await hub.stub.wake();

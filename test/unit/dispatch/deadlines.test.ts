@@ -93,6 +93,18 @@ describe("times of a job", () => {
     expect(desk.where("j")).toBe("pending");
   });
 
+  test("[WS10] [JB4] a worker whose execution time ended while its socket was gone has a moment to send its result", () => {
+    const desk = assigned();
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
+    desk.pass(TIMING.executeTask - 1_000);
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    desk.pass(10_000);
+    desk.register("w", { resume: [J1] });
+    desk.pass(TIMING.ack - 1);
+    expect(desk.where("j")).toBe("running w 1");
+    expect(words(desk.pass(1))).toBe("cancel j 1 on w#2: execution_timeout");
+  });
+
   test("[JB4] the total deadline counts while the socket is gone", () => {
     const desk = assigned();
     for (let second = 0; second < 170; second++) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { Desk, NOTHING, words } from "./desk.ts";
 
 const J1 = { jobId: "j", attempt: 1 };
@@ -157,7 +158,7 @@ describe("strikes [RC4]", () => {
     expect(rows).toContainEqual(expect.objectContaining({ key: "w", record: expect.objectContaining({ strikes: 1, parks: 0, parkedUntil: 0 }) }));
   });
 
-  test("[RC4] the parking time is halved for each day since the last parking", () => {
+  test("[RC4] the parking time is halved for each day since the last parking, and not doubled if the clock was set back since", () => {
     const day = 86_400_000;
     const parkedFor = (parks: number, since: number): number => {
       const desk = new Desk();
@@ -167,9 +168,8 @@ describe("strikes [RC4]", () => {
       const told = bad(desk, "j").rows.find((row) => row.type === "record");
       return (told?.record.parkedUntil ?? 0) - desk.now;
     };
-    expect([parkedFor(4, 0), parkedFor(4, day - 1), parkedFor(4, day), parkedFor(4, 2 * day), parkedFor(4, 30 * day)]).toEqual([
-      960_000, 960_000, 240_000, 120_000, 60_000,
-    ]);
+    const times = [-1, 0, day - 1, day, 2 * day, 30 * day].map((since) => parkedFor(4, since));
+    expect(times).toEqual([960_000, 960_000, 960_000, 240_000, 120_000, 60_000]);
   });
 
   test("[RC4] with `record` an invalid receipt completes the job, unverified, and gives no strike", () => {
@@ -243,6 +243,35 @@ describe("the hub's memory is lost [JB9]", () => {
       desk.pass(10_000);
     }
     expect(desk.where("j")).toBe("pending");
+  });
+
+  test("[WS9] [JB4] a job that its worker gives back after that has the rest of its claim window and no more", () => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.pass(4_000);
+    desk.forget(["w"]);
+    desk.tell({ type: "reject", connId: "w#2", jobId: "j" });
+    desk.tell({ type: "disconnect", connId: "w#2" });
+    desk.pass(TIMING.claimWindow - 4_000);
+    expect(desk.where("j")).toBe("failed no_eligible_worker");
+  });
+
+  test.each([
+    ["the execution time of a job", TIMING.executeTask, TIMING.executeTask, "pending"],
+    ["the total time of a job that makes progress", TIMING.total, 1_000, "failed deadline_exceeded"],
+  ])("[JB4] a clock that was set back makes %s no longer", (_, time, step, end) => {
+    const desk = new Desk();
+    desk.register("w");
+    desk.submit("j");
+    desk.tell({ type: "ack", connId: "w#1", ...J1 });
+    desk.now -= 600_000;
+    desk.forget(["w"]);
+    for (let passed = 0; passed < time; passed += step) {
+      desk.pass(step);
+      desk.tell({ type: "progress", connId: "w#2", ...J1 });
+    }
+    expect(desk.where("j")).toBe(end);
   });
 
   test("[WS11] a draining worker is still draining, and gets no new job", () => {
