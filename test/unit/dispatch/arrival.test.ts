@@ -57,6 +57,15 @@ describe("a worker without `ack` that has just registered", () => {
     expect(words(desk.pass(TIMING.ack))).toContain("cancel k 1 on w#1: ack_timeout");
   });
 
+  test("[JB2] that announces `ack` later is found by the next job, although a claim has passed it over", () => {
+    const desk = new Desk();
+    desk.register("w", PLAIN);
+    desk.submit("passed over");
+    desk.tell({ type: "cancel", jobId: "passed over" });
+    desk.tell({ type: "update", connId: "w#1", capabilities: new Set(["LLM_INFER", "TASK"]), acks: true });
+    expect(words(desk.submit("j"))).toBe("assign j 1 to w#1");
+  });
+
   test("[JB2] gets at once a job whose claim window ends within the 2 s, the first one in order", () => {
     const desk = new Desk();
     desk.submit("llm", { jobType: "LLM_INFER" });

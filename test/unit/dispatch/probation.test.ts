@@ -297,6 +297,17 @@ describe("blame", () => {
     expect(desk.state.networks.get("n")?.failures).toBe(1);
   });
 
+  test("[JB11] failures of PRIVATE jobs say nothing against a key", () => {
+    const desk = new Desk();
+    desk.register("a");
+    for (const id of ["own-1", "own-2"]) {
+      desk.submit(id, { privacyClass: "PRIVATE", trustedKeys: ["a"] });
+      fail(desk, "a", id, 1);
+      expect(desk.where(id)).toBe("failed worker_error");
+    }
+    expect(desk.state.workers.get("a")?.proven).toBe(true);
+  });
+
   test("[JB11, RC4] a strike counts as a failure, of the key and of its network", () => {
     const desk = new Desk();
     desk.register("a");
@@ -480,6 +491,20 @@ describe("a job that has lost an attempt", () => {
     expect(desk.where("j")).toBe("pending");
     complete(desk, "old", "busy");
     expect(desk.where("j")).toBe("assigned old 2");
+  });
+
+  test("[JB11, JB2] waits for it also if its claim window ends before a newcomer without `ack` has arrived", () => {
+    const desk = new Desk();
+    desk.register("old");
+    desk.submit("busy", { jobType: "LLM_INFER" });
+    desk.tell({ type: "ack", connId: "old#1", jobId: "busy", attempt: 1 });
+    newcomer(desk, "a", "n1");
+    desk.submit("j");
+    desk.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true });
+    desk.pass(TIMING.claimWindow - 1_000);
+    desk.register("b", { ...NEWCOMER, network: "n2", acks: false });
+    expect(words(desk.register("rejects"))).toBe("assign j 2 to rejects#1");
+    expect(words(desk.tell({ type: "reject", connId: "rejects#1", jobId: "j" }))).toBe("");
   });
 
   test("[JB11] goes to a newcomer at the next tick when the last proven worker leaves", () => {
