@@ -319,6 +319,20 @@ describe("settle between claim and assignment", () => {
     expect(words(desk.register("v"))).toContain("assign j 1 to v#1");
   });
 
+  test("[WS11] [PY7] a worker that drains while the payment is settled leaves after that", () => {
+    const desk = settling();
+    expect(words(desk.tell({ type: "drain", connId: "w#1" }))).toBe("");
+    expect(words(desk.settled("k"))).toBe("drained w#1, close w#1 1000");
+  });
+
+  test("[JB4] [PY9] if the alarm is late and a payment is settled after the total time of its job, no worker gets that job", () => {
+    const desk = settling();
+    desk.now += TIMING.total;
+    expect(words(desk.settled("k"))).toBe("");
+    desk.tell({ type: "time" });
+    expect([desk.where("j"), desk.money("k")]).toEqual(["failed deadline_exceeded", "credit"]);
+  });
+
   test("[ST1] the worker loses its tier while a FAST job's payment is settled: the job waits as paid", () => {
     const desk = new Desk({ stake: true });
     desk.register("w");
