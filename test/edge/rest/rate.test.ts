@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CommitResponse } from "../../../src/protocol/job.ts";
 import { authorization, encode, evmOffer } from "../../support/payments.ts";
+import { TestHub, until } from "../support/worker-hub.ts";
 import { type Overrides, TASK, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 
 beforeEach(freshInstance);
@@ -138,6 +139,27 @@ test("[LM2] [PY9] who has sent as many payments that fail as free requests are a
   const statuses = [];
   for (let n = 0; n < 5; n++) statuses.push(await pay(n));
   expect([statuses, facilitator.mock.calls.length]).toEqual([[402, 402, 402, 429, 429], 3]);
+});
+
+test("[LM2] [API9] the client of a stream that a rate replaces has not left: the job stays when an earlier client of it leaves", async () => {
+  const { network, payTo, token } = evmOffer();
+  const payer = authorization(0).authorization.from;
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ isValid: true, payer }));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const terms = { EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+  const hub = new TestHub({ ...ON, ...terms, COMMITS_PER_MINUTE: "1", TESTNET_MODE: "false" });
+  const client = someone();
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const headers = { ...client, "payment-signature": encode({ x402Version: 2, accepted, payload: authorization(Date.now()) }) };
+  const body = JSON.stringify({ stream: true, messages: [{ role: "user", content: "q" }] });
+  const stream = () => hub.fetch(new Request("http://hub.test/v1/chat/completions", { method: "POST", headers, body }));
+  const first = await stream();
+  expect((await hub.post("fast", {}, client)).status).toBe(402);
+  expect((await stream()).status).toBe(429);
+  expect(hub.rpcs).not.toContain("cancel");
+  await first.body?.cancel();
+  await until(async () => hub.rpcs.includes("cancel"), "left");
+  expect((await hub.job(first.headers.get("x-job-id") ?? "")).status).toBe("pending");
 });
 
 test("[LM2] in testnet mode a payment header changes nothing: there is one rate", async () => {
