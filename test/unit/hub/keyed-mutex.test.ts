@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { KeyedMutex } from "../../../src/coordinator/hub/keyed-mutex.ts";
+import { MiB } from "../../../src/protocol/limits.ts";
+import { keptBytes } from "../../support/kept-memory.ts";
 
 const STAY = 60_000;
 const HOUR = 3_600_000;
@@ -29,6 +31,18 @@ test("[LM1] requests that were cut off and never released their keys are forgott
   void mutex.acquire("payment", "last", STAY + 1_000, STAY);
   expect(mutex.size).toBe(1);
   await waits?.released;
+});
+
+test("[LM1] keys that were released leave nothing in memory", () => {
+  const mutex = new KeyedMutex();
+  const kept = keptBytes(() => {
+    for (let i = 0; i < 50_000; i++) {
+      void mutex.acquire(`payment ${i}`, `job ${i}`, 0, STAY);
+      mutex.release(`job ${i}`);
+    }
+  });
+  expect(kept).toBeLessThan(2 * MiB);
+  expect(mutex.size).toBe(0);
 });
 
 test("[PY6] if the clock is set back, no request waits for longer than the usual time", async () => {

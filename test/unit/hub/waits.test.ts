@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Deadlines, Waits } from "../../../src/coordinator/hub/timers.ts";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { LIMITS, MiB } from "../../../src/protocol/limits.ts";
+import { keptBytes } from "../../support/kept-memory.ts";
 
 const LONG = 3_600_000;
 
@@ -44,6 +45,17 @@ describe("requests that wait", () => {
     waits.ended("one");
     for (let index = 0; index < 20; index++) waits.ended(`job ${index}`);
   });
+});
+
+test("[LM1] waits that have ended leave nothing in memory", () => {
+  const waits = new Waits(new Deadlines());
+  const kept = keptBytes(() => {
+    for (let i = 0; i < 50_000; i++) {
+      void waits.wait(`job ${i}`, LONG, 0, { owner: "a", isCommit: true });
+      waits.ended(`job ${i}`);
+    }
+  });
+  expect(kept).toBeLessThan(2 * MiB);
 });
 
 test("[API6] many waits that end in time use one timer", async () => {
