@@ -140,8 +140,6 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   }
   if (!hasLarger || !(counts || isConfirmed(job))) job.outgrown = hasLarger ? before : null;
   if (started) return requeue(state, job, cause, null, ctx, message);
-  job.cause = cause;
-  job.message = message;
   takeBack(state, job, ctx, false);
 }
 

@@ -1,4 +1,5 @@
 // The state machine of dispatch: takes every event and passes it to the file that handles it. On a job's way: from the commit to the end.
+import type { FailureCause } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
@@ -39,7 +40,7 @@ import { changeTier, placeModels, register, update } from "./registration.ts";
 import { purchase, release, reserve } from "./reservation.ts";
 import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
 import { armTicks, createJob, type DispatchState, executionTime, type JobFacts, jobLeasedTo, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
-import { dequeue, enqueue, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
+import { dequeue, enqueue, hasEligibleWorker, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
 
 /**
  * Takes one event, changes `state` in place, and returns the answer to the event and the changes that the shell has to write and send.
@@ -313,8 +314,7 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
         job.phase = { kind: "waiting", claimDue: ctx.now + TIMING.retryTick };
         return setTimer(state, job);
       }
-      // A paid job must not say that it found no worker, because that means that nothing was charged [JB5].
-      return finish(state, job, failure(job.cause ?? (isPaid(state, job) ? "worker_unavailable" : "no_eligible_worker"), job.message), null, ctx);
+      return finish(state, job, failure(job.cause ?? unclaimedCause(state, job), job.message), null, ctx);
     case "leased":
       if (phase.ackDue !== null && phase.ackDue <= ctx.now) return requeue(state, job, "worker_lost", "ack_timeout", ctx);
       return requeue(state, job, "execution_timeout", "execution_timeout", ctx);
@@ -325,6 +325,13 @@ function expire(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
     default:
       return phase satisfies never;
   }
+}
+
+/** Why a job without a failed attempt found no worker in its claim window [JB5]. */
+function unclaimedCause(state: DispatchState, job: LiveJob): FailureCause {
+  if (job.outgrown !== null && !hasEligibleWorker(state, job, () => true)) return "context_length_exceeded";
+  // A paid job must not say that it found no worker, because that means that nothing was charged.
+  return isPaid(state, job) ? "worker_unavailable" : "no_eligible_worker";
 }
 
 /** Runs every 2 seconds while jobs wait: ends the rest of workers and tries again to match what no event has matched [JB2]. */

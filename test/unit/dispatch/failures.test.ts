@@ -124,6 +124,32 @@ describe("a job that does not fit a worker's context", () => {
     expect(made.where("j")).toBe("failed context_length_exceeded");
   });
 
+  test.each([
+    ["while a larger one is busy: no worker was eligible in its window, and it says nothing about the context", false, "failed no_eligible_worker"],
+    ["and the larger one has left", true, "failed context_length_exceeded"],
+  ])("[JB5, WS9] a job that was only rejected for that reason, %s", (_, leaves, end) => {
+    const made = desk({ a: 4096, larger: 8192 });
+    made.submit("k", LLM);
+    made.tell({ type: "reject", connId: "a#1", jobId: "j", tooLong: true });
+    if (leaves) made.tell({ type: "disconnect", connId: "larger#1" });
+    else made.tell({ type: "ack", connId: "larger#1", jobId: "k", attempt: 1 });
+    made.pass(30_000);
+    expect(made.where("j")).toBe(end);
+  });
+
+  test("[JB5, WS9] a reject for that reason is no attempt: the last attempt's cause and message stay", () => {
+    const made = desk({ a: 4096, b: 4096, larger: 8192 });
+    made.submit("k", LLM);
+    made.submit("l", LLM);
+    expect([made.where("k"), made.where("l")]).toEqual(["assigned b 1", "assigned larger 1"]);
+    made.tell({ type: "ack", connId: "larger#1", jobId: "l", attempt: 1 });
+    made.tell({ type: "failed", connId: "a#1", jobId: "j", attempt: 1, retryable: true, cause: "worker_error", message: "gpu broke" });
+    expect(words(made.tell({ type: "complete", connId: "b#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to b#1");
+    made.tell({ type: "reject", connId: "b#1", jobId: "j", tooLong: true });
+    made.pass(30_000);
+    expect(made.where("j")).toBe("failed worker_error: gpu broke");
+  });
+
   test("[JB9] after the hub lost its memory, the context that was too small and the message are still known", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);
