@@ -7,6 +7,7 @@ import { beginWork, firstOnProbation, isForProbation } from "./standing.ts";
 import { type DispatchState, executionTime, isFree, isIdle, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
 import {
   dequeue,
+  fitsContext,
   hasUntriedWorker,
   idleIn,
   idlePoolsOf,
@@ -90,7 +91,12 @@ function retriedPools(state: DispatchState, worker: Worker): OrderedPool[] {
 
 /** The pools of the jobs that did not fit a context smaller than this worker's. */
 function largerPools(state: DispatchState, worker: Worker): OrderedPool[] {
-  return state.waitingLarger.among(worker.pools).flatMap((pools) => [...pools].flatMap(([outgrown, pool]) => (worker.context > outgrown ? [pool] : [])));
+  const pools = state.waitingLarger.among(worker.pools).flatMap((larger) => [...larger.values()]);
+  return pools.filter((pool) => {
+    // Its jobs want the same model, and did not fit the same context.
+    const job = state.jobs.get(pool.first()?.id ?? "");
+    return job !== undefined && fitsContext(job, worker);
+  });
 }
 
 function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {

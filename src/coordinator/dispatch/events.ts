@@ -43,6 +43,8 @@ export type DispatchEvent =
       acks: boolean;
       /** Tokens that prompt and answer may have together; left out if the worker did not announce it [WS3]. */
       context?: number;
+      /** The same for each of its models, in lower case; left out if the worker did not tell them apart [WS3]. */
+      contexts?: ReadonlyMap<string, number> | undefined;
       /** The network that the socket comes from: an IPv4 address or an IPv6 /48 [JB11]. */
       network: string;
       /** True if the registration is signed [WS5]. */
@@ -58,7 +60,16 @@ export type DispatchEvent =
       /** When the worker registered, ms since the epoch; left out if it registers now. */
       registeredAt?: number;
     }
-  | { type: "update"; connId: string; capabilities: ReadonlySet<JobType>; models?: readonly string[]; chats?: boolean; acks: boolean; context?: number }
+  | {
+      type: "update";
+      connId: string;
+      capabilities: ReadonlySet<JobType>;
+      models?: readonly string[];
+      chats?: boolean;
+      acks: boolean;
+      context?: number;
+      contexts?: ReadonlyMap<string, number> | undefined;
+    }
   | { type: "tier"; key: string; tier: Tier }
   /**
    * The hub's memory was rebuilt. `damaged`: the ids of the jobs whose rows could not be read. `models`: what is stored

@@ -9,7 +9,7 @@ import { type Outcome, type ReduceContext, save } from "./events.ts";
 import { closePaymentOf, owedPayment } from "./payment-moves.ts";
 import { endWork, mayDiffer, startBackOff } from "./standing.ts";
 import { type DispatchState, type JobFacts, type Lease, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { dequeue, enqueue, hasEligibleWorker, hasUntriedProven, indexWorker, removeWorker } from "./workers.ts";
+import { contextFor, dequeue, enqueue, hasEligibleWorker, hasUntriedProven, indexWorker, removeWorker } from "./workers.ts";
 
 /** Causes of an end that count as a failure of the worker. After several in a row it rests. */
 const TIRING: readonly FailureCause[] = ["worker_error", "context_length_exceeded", "content_refused", "output_too_large"];
@@ -129,7 +129,7 @@ export function outgrow(state: DispatchState, job: LiveJob, worker: Worker, mess
   const cause = "context_length_exceeded";
   noteDenial(job, worker);
   const before = job.outgrown;
-  job.outgrown = Math.max(before ?? 0, worker.context);
+  job.outgrown = Math.max(before ?? 0, contextFor(worker, job.model));
   const isPrivate = job.privacyClass === "PRIVATE";
   // Otherwise keys of one network could pass a job on among themselves, each with a larger context than the one before.
   const hasLarger = hasEligibleWorker(state, job, (other) => isPrivate || mayDiffer(other.network, worker.network));

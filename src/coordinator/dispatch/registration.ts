@@ -36,6 +36,7 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
     listed: null,
     acks: event.acks,
     context: event.context ?? 0,
+    contexts: event.contexts ?? null,
     network,
     authenticated: event.authenticated,
     publicOnly: event.publicOnly ?? false,
@@ -148,6 +149,7 @@ export function changeTier(state: DispatchState, { key, tier }: EventOf<"tier">,
 export function update(state: DispatchState, worker: Worker, event: EventOf<"update">, ctx: ReduceContext): void {
   worker.acks = event.acks;
   worker.context = event.context ?? 0;
+  worker.contexts = event.contexts ?? null;
   if (event.acks && worker.arrivesAt !== null) {
     worker.arrivesAt = null;
     indexWorker(state, worker);

@@ -126,6 +126,8 @@ export type Worker = {
   acks: boolean;
   /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
   context: number;
+  /** The same for each of its models, if it told them apart: then they count for a job that names a model. */
+  contexts: ReadonlyMap<string, number> | null;
   /** The network that it connected from: an IPv4 address or an IPv6 /48 [JB11]. */
   network: string;
   /** True if it signed its registration [WS5]. */

@@ -105,8 +105,13 @@ export function isEligible(state: DispatchState, job: Wanted, worker: Worker): b
 }
 
 /** True if a worker's context is larger than every context that this job did not fit. */
-function fitsContext({ outgrown }: Wanted, worker: Worker): boolean {
-  return outgrown === null || worker.context > outgrown;
+export function fitsContext({ model, outgrown }: Pick<Wanted, "model" | "outgrown">, worker: Worker): boolean {
+  return outgrown === null || contextFor(worker, model) > outgrown;
+}
+
+/** The context that a worker has for a job of this model [WS3]. */
+export function contextFor({ context, contexts }: Worker, model: string | undefined): number {
+  return model === undefined || contexts === null ? context : (contexts.get(model) ?? 0);
 }
 
 /** True if a connected worker, busy or idle, may take this job and `accept` accepts it. It checks every worker, so it is too slow for each claim. */

@@ -33,6 +33,8 @@ export const Attachment = z.object({
       draining: z.boolean(),
       /** The names of its models, one per line: the attachment is written often, and one text is cheaper than a list [JB10]. */
       models: z.string(),
+      /** The context of each of its models, in the same order; empty if it did not tell them apart, and for a socket that an earlier hub accepted [WS3]. */
+      contexts: z.string().catch(""),
       /** True if it applies the messages and options of a chat; a socket that an earlier hub accepted does not [JB12]. */
       chats: z.boolean().catch(false),
     })
@@ -52,6 +54,12 @@ export function foldedModels(models: string): string[] {
   return modelsIn(models.toLowerCase());
 }
 
+/** The contexts of an attachment by model, as dispatch compares them; undefined if the worker did not tell them apart [WS3]. */
+export function contextsIn({ models, contexts }: Pick<Registered, "models" | "contexts">): ReadonlyMap<string, number> | undefined {
+  const tokens = contexts.split("\n");
+  return contexts === "" ? undefined : new Map(foldedModels(models).map((model, at) => [model, Number(tokens[at] ?? 0)]));
+}
+
 /** What dispatch must be told of a worker and its attachment does not have; and what holds only after a loss of memory. */
 type KnownOfWorker = Pick<EventOf<"register">, "record" | "publicOnly" | "resume" | "draining" | "registeredAt">;
 
@@ -68,6 +76,7 @@ export function registerEvent({ conn: connId, client }: Attachment, worker: Regi
     chats,
     acks,
     context,
+    contexts: contextsIn(worker),
     network: wideNetworkOf(client),
     authenticated,
     lastUsedAt,

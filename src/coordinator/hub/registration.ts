@@ -7,7 +7,7 @@ import { CLOSE, type Register, type RegisterRefusal, registerText } from "../../
 import { parseSignature } from "../../receipt/bytes.ts";
 import { isPublicKey } from "../../receipt/ed25519.ts";
 import type { Settings } from "../config.ts";
-import { foldedModels, type Registered, registerEvent } from "./attachment.ts";
+import { contextsIn, foldedModels, type Registered, registerEvent } from "./attachment.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 import type { Tiers } from "./tiers.ts";
@@ -56,6 +56,7 @@ export class Registration {
       return this.#dispatcher.close(conn.id, CLOSE.replaced, "replaced");
     }
     const capabilities = capabilitiesOf(frame);
+    const models = modelsOf(frame, capabilities);
     const registered: Registered = {
       key,
       id: crypto.randomUUID(),
@@ -69,7 +70,8 @@ export class Registration {
       // Kept by key. Otherwise a worker that reconnects often would always be the least recently used.
       lastUsedAt: Math.max(this.#keys.find(key)?.lastUsedAt ?? 0, older?.attachment.worker?.lastUsedAt ?? 0),
       draining: false,
-      models: modelsOf(frame, capabilities),
+      models,
+      contexts: contextsOf(frame, models),
       chats: frame.features?.includes("chat") ?? false,
     };
     this.#keys.seen(key, authenticated, registered.lastUsedAt, this.#clock());
@@ -127,11 +129,12 @@ export class Registration {
     const acks = frame.features?.includes("ack") ?? worker.acks;
     const chats = frame.features?.includes("chat") ?? worker.chats;
     const models = modelsOf(frame, capabilities);
-    const updated = { ...worker, capabilities, acks, context: contextOf(frame), models, chats };
+    const updated = { ...worker, capabilities, acks, context: contextOf(frame), contexts: contextsOf(frame, models), models, chats };
     this.#sockets.identify(conn, updated);
     this.#acknowledge(conn, updated);
     const { context } = updated;
-    this.#dispatcher.apply({ type: "update", connId: id, capabilities: new Set(capabilities), models: foldedModels(updated.models), chats, acks, context });
+    const contexts = contextsIn(updated);
+    this.#dispatcher.apply({ type: "update", connId: id, capabilities: new Set(capabilities), models: foldedModels(models), chats, acks, context, contexts });
   }
 
   #acknowledge(conn: Conn, worker: Registered): void {
@@ -157,7 +160,7 @@ const CLOSE_OF = {
 } as const satisfies Record<RegisterRefusal, number>;
 
 /**
- * The context of the model that runs a job: the first of `models`, or the largest context if that model has none. 0 if the worker announces
+ * The context of the model that runs a job that names none: the first of `models`, or the largest context if that model has none. 0 if the worker announces
  * none [WS3].
  */
 function contextOf({ context, models }: Register): number {
@@ -165,6 +168,15 @@ function contextOf({ context, models }: Register): number {
   const given = Object.entries(context ?? {});
   const first = given.find(([model]) => model === models?.[0]);
   return first?.[1] ?? Math.max(0, ...given.map(([, tokens]) => tokens));
+}
+
+/** The contexts of these models, in the form in which the attachment stores them; 0 for a model without one [WS3]. */
+function contextsOf({ context }: Register, models: string): string {
+  if (context === undefined || context === null || typeof context === "number") return "";
+  const given = new Map(Object.entries(context).map(([model, tokens]) => [model.toLowerCase(), tokens]));
+  return foldedModels(models)
+    .map((model) => given.get(model) ?? 0)
+    .join("\n");
 }
 
 /** The names of the models of a worker that may get LLM jobs, in the form in which the attachment stores them [JB10]. */

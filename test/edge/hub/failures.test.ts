@@ -85,6 +85,21 @@ describe("failures with their own cause", () => {
     await expect.poll(async () => (await hub.job(id)).result).toEqual({ error: "context_length_exceeded", message: "9000 tokens" });
   });
 
+  test("[JB5, WS3, JB10] for a job that names a model the contexts of that model count, whatever its case and place in the list", async () => {
+    const hub = new TestHub();
+    const first = await hub.worker({ ...ACKS, models: ["Big"], context: { BIG: 8192 } });
+    const id = await hub.commit("cheap", { ...LLM, payload: { prompt: "hi", model: "big" } });
+    const others = [
+      await hub.worker({ ...ACKS, models: ["other", "big"], context: { other: 100_000, big: 4096 } }),
+      await hub.worker({ ...ACKS, models: ["big", "other"], context: { other: 100_000 } }),
+    ];
+    const larger = await hub.worker({ ...ACKS, models: ["small", "big"], context: { small: 4096, big: 32_768 } });
+    await hub.evict();
+    first.send(failed(await first.assigned(), { error: "context_length_exceeded", retryable: true }));
+    expect(await larger.assigned()).toMatchObject({ job_id: id, attempt: 2 });
+    for (const worker of others) expect(worker.texts.join()).not.toContain("job_assign");
+  });
+
   test("[WS3] a context that is null, or of a model called constructor, counts as not announced", async () => {
     const hub = new TestHub();
     const workers = [await hub.worker({ ...ACKS, context: null }), await hub.worker({ ...ACKS, models: ["constructor"], context: {} })];

@@ -31,6 +31,7 @@ const REGISTERED: Registered = {
   lastUsedAt: 0,
   draining: false,
   models: "",
+  contexts: "",
   chats: false,
 };
 

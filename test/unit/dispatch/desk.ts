@@ -39,6 +39,7 @@ type WorkerOptions = {
   tier?: Tier;
   acks?: boolean;
   context?: number;
+  contexts?: ReadonlyMap<string, number>;
   models?: readonly string[];
   chats?: boolean;
   lastUsedAt?: number;
@@ -96,6 +97,7 @@ export class Desk {
       tier = "Sentinel",
       acks = true,
       context,
+      contexts,
       models,
       chats,
       lastUsedAt = 0,
@@ -117,6 +119,7 @@ export class Desk {
       ...(draining !== undefined && { draining }),
       ...(registeredAt !== undefined && { registeredAt }),
       ...(context !== undefined && { context }),
+      ...(contexts !== undefined && { contexts }),
       ...(models !== undefined && { models }),
       ...(chats !== undefined && { chats }),
     };

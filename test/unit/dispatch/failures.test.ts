@@ -92,6 +92,28 @@ describe("a job that does not fit a worker's context", () => {
     expect(words(made.tell({ type: "update", connId: "b#1", capabilities, acks: true, context: 5000 }))).toBe("assign j 2 to b#1");
   });
 
+  test("[JB5, WS3] a job that names a model waits for a busy worker whose context for that model is larger, and for no other", () => {
+    const made = new Desk();
+    const offer = (context: number) => ({
+      models: ["m", "n"],
+      context: 100_000,
+      contexts: new Map([
+        ["n", 100_000],
+        ["m", context],
+      ]),
+    });
+    made.register("a", offer(4096));
+    made.submit("j", { ...LLM, model: "m" });
+    made.register("same", offer(4096));
+    made.register("larger", offer(8192));
+    for (const id of ["k", "l"]) made.submit(id, { ...LLM, model: "n" });
+    expect(tooLong(made, "a", 1)).toBe("");
+    const done = (connId: string, jobId: string) => words(made.tell({ type: "complete", connId, jobId, attempt: 1, verdict: "valid" }));
+    expect(made.where("k")).toBe("assigned same 1");
+    expect(done("same#1", "k")).toBe("accepted");
+    expect(done("larger#1", "l")).toBe("accepted, assign j 2 to larger#1");
+  });
+
   test("[JB5] if the worker with the larger context leaves, the job fails after its claim window, with the cause and the message", () => {
     const made = desk({ a: 4096, larger: 8192 });
     made.submit("k", LLM);

@@ -49,6 +49,7 @@ class Crowd {
       lastUsedAt: 0,
       draining: false,
       models: "",
+      contexts: "",
       chats: false,
     };
     const standing = await this.tiers.readAtRegistration(key);
