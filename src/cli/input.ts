@@ -113,15 +113,23 @@ export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): P
 
 /** Calls `listener` at the first Ctrl-C. A later one ends the program immediately. Returns a function that ends the wait. */
 export function onCtrlC(listener: () => void): () => void {
+  return onSignals(["SIGINT"], listener);
+}
+
+/** Calls `listener` at the first of these signals. A later one ends the program immediately. Returns a function that ends the wait. */
+export function onSignals(signals: readonly NodeJS.Signals[], listener: () => void): () => void {
   let heard = false;
+  const off = () => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
   const onSignal = () => {
     if (heard) return;
     heard = true;
-    setTimeout(() => process.off("SIGINT", onSignal), SAME_KEYPRESS_MS).unref();
+    setTimeout(off, SAME_KEYPRESS_MS).unref();
     listener();
   };
-  process.on("SIGINT", onSignal);
+  for (const signal of signals) process.on(signal, onSignal);
   return () => {
-    if (!heard) process.off("SIGINT", onSignal);
+    if (!heard) off();
   };
 }

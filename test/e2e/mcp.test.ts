@@ -204,6 +204,22 @@ it("a coordinator that is not there is a tool error in plain words", async () =>
   expect(texts(result)[0]).toMatch(/^The coordinator cannot be reached: /);
 });
 
+it.each(["SIGINT", "SIGTERM"] as const)("[JB13] %s over stdio cancels the jobs of the calls, and then the server ends", async (signal) => {
+  // Not by StdioClientTransport, which closes standard input at the same time.
+  const child = spawn(process.execPath, commandLine(), { stdio: ["pipe", "pipe", "inherit"] });
+  finallyDo(() => void child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  const say = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const seen = jobsSeen();
+  say({ id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } } });
+  say({ method: "notifications/initialized" });
+  say({ id: 2, method: "tools/call", params: { name: "infer", arguments: { prompt: "For long." } } });
+  const { id } = await nextJob(seen);
+  child.kill(signal);
+  expect(await exited).toEqual([0, null]);
+  expect(await ended(coordinator.url, id)).toMatchObject({ status: "failed", result: { error: "cancelled" } });
+});
+
 it("[JB8] with --private a job goes to paired workers only", async () => {
   const client = new Client({ name: "test", version: "1" });
   await client.connect(new StdioClientTransport({ command: process.execPath, args: commandLine("--private") }));

@@ -3,11 +3,15 @@ import { readMaxAmount } from "../../sdk/payment.ts";
 import { ownCommand } from "../../worker/node/program.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printError } from "../command.ts";
+import { onSignals } from "../input.ts";
 import { Budget } from "../paying.ts";
 import { clientOptions, readCount, readRunOptions, RUN_ARGS } from "../seeker.ts";
 
 /** What all jobs of one server may cost together if the user says nothing, in US dollars: ten jobs on the more expensive tier. */
 const DEFAULT_MAX_SPEND = "0.10";
+
+/** The signals that end a server. */
+const ENDING = ["SIGINT", "SIGTERM"] as const;
 
 const { json: _, policy: __, "idempotency-key": ___, ...ARGS } = RUN_ARGS;
 
@@ -44,14 +48,16 @@ export const mcp = command({
     if (port === undefined) {
       if (process.stdin.isTTY) printError(byHandText());
       const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
-      serveStdio(build);
+      const server = serveStdio(build);
+      // As when the client closes standard input: the calls are aborted, and the process ends when their cancels have arrived.
+      onSignals(ENDING, () => void server.close());
       return;
     }
     const { serveHttp } = await import("../mcp/http.ts");
     const { url, close } = await serveHttp(build, port).catch((error: unknown) => {
       throw new CliError(EXIT.error, `cannot listen on port ${port}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
     });
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close());
+    onSignals(ENDING, () => void close());
     print(`MCP at ${untrusted(url)}`);
   },
 });
