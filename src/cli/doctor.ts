@@ -16,7 +16,7 @@ import { ReasonedSocket, reasonOf } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
-import { runningWorkers } from "../worker/node/worker-status.ts";
+import { NO_REPORT, runningWorkers, unreportedWorkers } from "../worker/node/worker-status.ts";
 import type { Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
@@ -131,6 +131,9 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
 
 function running(plan: WorkerPlan, publicKey: string | null): Check {
   const mine = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
+  const [unreported] = mine === undefined ? unreportedWorkers(plan.folder) : [];
+  if (unreported !== undefined)
+    return { name: "running", state: "warn", message: `process ${unreported.pid} ${NO_REPORT}`, fix: `is the disk of ${plan.folder} full?` };
   if (mine === undefined)
     return { name: "running", state: "ok", message: `no; to start it${needsNewerNode()}: ${ownCommand(`worker start${folderOption(plan)}`)}` };
   return { name: "running", state: "ok", message: `yes, as process ${mine.pid}; for details: ${ownCommand(`worker status${folderOption(plan)}`)}` };

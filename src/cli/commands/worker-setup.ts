@@ -11,7 +11,7 @@ import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program
 import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile, type Rotation } from "../../worker/node/key-file.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
-import { runningWorkers } from "../../worker/node/worker-status.ts";
+import { NO_REPORT, runningWorkers, unreportedWorkers } from "../../worker/node/worker-status.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { type WorkerConfig, writeConfig } from "../../worker/node/worker-config.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
@@ -231,6 +231,8 @@ const rotate = command({
     const old = keyIn(plan.keyFile);
     const user = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === old.publicKey);
     if (user !== undefined) throw new CliError(EXIT.key, `process ${user.pid} works with this key; end it first`);
+    const [unreported] = unreportedWorkers(plan.folder);
+    if (unreported !== undefined) throw new CliError(EXIT.key, `process ${unreported.pid} ${NO_REPORT}, so it may work with this key; end it first`);
     if (args.force !== true && hasResults(plan.folder, old))
       throw new CliError(EXIT.key, "finished results of this key are not delivered yet: start the worker once more, or discard them with --force");
     if (args.yes !== true && !(await agreed(old))) throw new CliError(EXIT.usage, "nothing was changed");

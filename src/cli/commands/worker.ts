@@ -3,7 +3,8 @@ import { defineCommand } from "citty";
 import { fingerprintOf, shortKey } from "../../receipt/ed25519.ts";
 import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
-import { runningWorkers, type StatusReport } from "../../worker/node/worker-status.ts";
+import { workerId } from "../../worker/node/worker-lock.ts";
+import { NO_REPORT, runningWorkers, type StatusReport, unreportedWorkers } from "../../worker/node/worker-status.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
@@ -49,10 +50,14 @@ const workerPair = command({
   },
 });
 
-/** The coordinators that the worker with this key works for now. Its options may name others than the configuration. */
-function runningUrls({ folder }: WorkerPlan, publicKey: string): string[] {
+/** The coordinators that the worker with this key works for now. Its options may name others than the configuration. @throws CliError if nothing names them */
+function runningUrls({ folder, coordinators }: WorkerPlan, publicKey: string): string[] {
   const mine = runningWorkers(folder).filter(({ provider_pubkey }) => provider_pubkey === publicKey);
-  return [...new Set(mine.flatMap(({ coordinators }) => coordinators.flatMap(({ url }) => url ?? [])))];
+  if (mine.length > 0) return [...new Set(mine.flatMap((report) => report.coordinators.flatMap(({ url }) => url ?? [])))];
+  const unreported = unreportedWorkers(folder);
+  const known = coordinators.map(({ url }) => url).filter((url) => unreported.some(({ ids }) => ids.includes(workerId(url, publicKey))));
+  if (unreported[0] === undefined || known.length > 0) return known;
+  throw new CliError(EXIT.usage, `process ${unreported[0].pid} ${NO_REPORT}, so its coordinator is not known; use --url with its address`);
 }
 
 /** `compute-router worker doctor`. */
@@ -92,13 +97,15 @@ const workerStatus = command({
     const folder = configFolder({ configDir });
     const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
     const reports = runningWorkers(folder);
-    if (args.json === true) printJson(reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })));
-    if (reports.length === 0)
+    const unreported = unreportedWorkers(folder).map(({ pid }) => ({ version: 1, pid, coordinators: [], problem: NO_REPORT }));
+    if (args.json === true) printJson([...reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })), ...unreported]);
+    if (reports.length + unreported.length === 0)
       throw new CliError(
         EXIT.notRunning,
         `no worker runs in ${untrusted(folder)}; if it has another folder, use --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
       );
     if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
+    if (args.json !== true) for (const { pid, problem } of unreported) print(`process ${pid}  ${problem}; is the disk of ${untrusted(folder)} full?`);
     const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
     if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
   },

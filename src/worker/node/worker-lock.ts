@@ -30,6 +30,17 @@ export function lockWorker(folder: string, id: string): Locking {
   };
 }
 
+/** The running processes that have the locks of workers, each with the names of its workers. */
+export function workerProcesses(folder: string): { pid: number; ids: string[] }[] {
+  const ids = new Map<number, string[]>();
+  for (const file of namesIn(folder)) {
+    const [, id = "", tag = ""] = /^worker-([^.]+)\.([\d-]+)\.[^.]+\.lock$/.exec(file) ?? [];
+    const owner = readProcessTag(tag);
+    if (owner !== null && isRunning(owner, join(folder, file))) ids.set(owner.pid, [...(ids.get(owner.pid) ?? []), id]);
+  }
+  return [...ids].map(([pid, names]) => ({ pid, ids: names }));
+}
+
 /** A lock, or the process that has it. The owner is null if it changed with every try. */
 type FileLock = { ok: true; release: () => void } | { ok: false; owner: number | null };
 

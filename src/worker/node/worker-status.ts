@@ -8,7 +8,7 @@ import type { Tier } from "../../protocol/worker-messages.ts";
 import type { SessionNote } from "../session/index.ts";
 import { discard, replaceFile } from "./atomic-files.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
-import { isRunning, namesIn, processTag, readProcessTag, thisProcess } from "./worker-lock.ts";
+import { isRunning, namesIn, processTag, readProcessTag, thisProcess, workerProcesses } from "./worker-lock.ts";
 
 /** How many jobs of one type ended in which way, and the milliseconds that they took. */
 export type JobCounts = { completed: number; failed: number; cancelled: number; ms: number };
@@ -276,6 +276,15 @@ export function runningWorkers(folder: string): StatusReport[] {
     else if (file.endsWith(".json")) reports.push(...readReport(join(folder, file)));
   }
   return reports;
+}
+
+/** What is known of a running worker that has no report. */
+export const NO_REPORT = "runs; its report cannot be written or read";
+
+/** The running workers of this folder that have no report, as on a full disk: only their locks prove that they run. `ids` are the names of their workers. */
+export function unreportedWorkers(folder: string): { pid: number; ids: string[] }[] {
+  const reported = new Set(runningWorkers(folder).map(({ pid }) => pid));
+  return workerProcesses(folder).filter(({ pid }) => !reported.has(pid));
 }
 
 function readReport(file: string): StatusReport[] {

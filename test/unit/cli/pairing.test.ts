@@ -9,6 +9,7 @@ import { toHex } from "../../../src/receipt/bytes.ts";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
 import { countdown, isLocalAddress } from "../../../src/sdk/trust.ts";
 
+import { lockWorker, workerId } from "../../../src/worker/node/worker-lock.ts";
 import { firstStatus, StatusFile, statusReport } from "../../../src/worker/node/worker-status.ts";
 import { reply } from "../sdk/support/faults.ts";
 import { type Fault, RouterServer, WORKER } from "../sdk/support/router-server.ts";
@@ -233,6 +234,22 @@ describe("worker pair without --url", () => {
     });
     const one = await runHere(["worker", "pair", "BBBBBB", "--url", router.url, "--config-dir", folder]);
     expect(one).toMatchObject({ code: 5, stderr: `invalid_code: ${new URL(router.url).host} does not know the code; ${advice}\n` });
+  });
+});
+
+describe("worker pair without --url, while the report of the running worker cannot be written", () => {
+  it("asks the coordinator of the configuration if the worker works there, and asks for a --url otherwise", async () => {
+    const [router, other] = [await RouterServer.start(), await RouterServer.start()];
+    await router.client({ userId: "u" }).trust.create();
+    const folder = withKey();
+    const [url, elsewhere] = [router, other].map((server) => `${server.url.replace("http", "ws")}/`) as [string, string];
+    writeFileSync(join(folder, "worker.json"), JSON.stringify({ version: 1, coordinators: [{ url }], llm: { kind: "none" } }));
+    const pair = () => runHere(["worker", "pair", "A00000", "--config-dir", folder]);
+    const worker = lockWorker(folder, workerId(elsewhere, WORKER.publicKey));
+    expect(await pair()).toMatchObject({ code: 2, stderr: expect.stringContaining("so its coordinator is not known; use --url with its address") });
+    const also = lockWorker(folder, workerId(url, WORKER.publicKey));
+    expect([worker.ok, also.ok]).toEqual([true, true]);
+    expect(await pair()).toMatchObject({ code: 0, stdout: expect.stringContaining(`paired at ${new URL(router.url).host}: `) });
   });
 });
 

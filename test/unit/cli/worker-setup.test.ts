@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
 import { workerPlan } from "../../../src/cli/worker-plan.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
-import { workerId } from "../../../src/worker/node/worker-lock.ts";
+import { lockWorker, processTag, thisProcess, workerId } from "../../../src/worker/node/worker-lock.ts";
 import { firstStatus, type LinkStatus, StatusFile, statusReport, type WorkerStatus } from "../../../src/worker/node/worker-status.ts";
 import { reply } from "../sdk/support/faults.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
@@ -487,6 +487,26 @@ it("worker status shows what a worker is, what it has done and what is wrong", a
     /^ {2}● online {2}a\.example {2}eip155:1 {2}Verified {2}jobs 32 done, 11 failed, 2 rejected \(bad_signature\) {2}WARNING: the clock is 90 s behind the coordinator's {2}50 tokens {2}working on TASK for 1 min \d+ s$/,
   );
   expect(offline).toBe("  ○ offline  b.example  jobs 0 done, 0 failed  (connection lost)");
+});
+
+it("a worker whose report cannot be written runs all the same, for status, doctor and key rotate", async () => {
+  const { folder, publicKey } = withKey();
+  // This process stands for the worker. Its lock is there, and its report has no place: a folder stands where its draft would be, as a full disk has none.
+  const lock = lockWorker(folder, workerId(NOBODY, publicKey));
+  if (!lock.ok) throw new Error(lock.message);
+  mkdirSync(join(folder, `worker.${processTag(thisProcess())}.status.json.new`));
+  const about = { pid: process.pid, startedAt: 0, now: 0, publicKey, name: null, metrics: null, urls: [NOBODY] };
+  new StatusFile(folder).write(statusReport(firstStatus(["127.0.0.1:1"]), about));
+  const here = (...words: string[]) => runHere(["worker", ...words, "--config-dir", folder]);
+  const runs = `process ${process.pid}  runs; its report cannot be written or read; is the disk of ${folder} full?\n`;
+  expect(await here("status")).toMatchObject({ code: 0, stdout: runs, stderr: "" });
+  const [report] = JSON.parse((await here("status", "--json")).stdout);
+  expect(report).toEqual({ version: 1, pid: process.pid, coordinators: [], problem: "runs; its report cannot be written or read" });
+  expect(await here("key", "rotate", "--yes")).toMatchObject({ code: 3, stderr: expect.stringContaining("so it may work with this key; end it first") });
+  const { checks } = await examine("--url", NOBODY, "--tasks-only", "--config-dir", folder);
+  expect(checks.get("running")).toMatchObject({ state: "warn", message: `process ${process.pid} ${report.problem}` });
+  lock.release();
+  expect(await here("status")).toMatchObject({ code: 9 });
 });
 
 describe("worker key", () => {
