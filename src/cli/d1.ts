@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { parseJson } from "../protocol/json.ts";
+import { npmCommand } from "../worker/runtimes/embedded-install.ts";
 import { CliError, EXIT } from "./command.ts";
 
 /** The options that select the database. */
@@ -59,7 +60,8 @@ function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {
 function wrangler(args: readonly string[]): SpawnSyncReturns<string> {
   const { isTTY } = process.stderr;
   if (isTTY) process.stderr.write("waiting for wrangler, which uses the database …");
-  const run = spawnSync("npx", ["--no-install", "wrangler", "d1", ...args], {
+  const [file, ...first] = npmCommand("npx");
+  const run = spawnSync(file, [...first, "--no-install", "wrangler", "d1", ...args], {
     encoding: "utf8",
     env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
     stdio: ["ignore", "pipe", "pipe"],

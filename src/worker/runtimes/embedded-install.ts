@@ -99,13 +99,21 @@ const PROGRESS_STEP = 50;
 type Installed = { ok: true } | { ok: false; reason: "offline" | "npm_missing" | "not_writable" | "aborted" | "failed"; message: string };
 type Failure = Extract<Installed, { ok: false }>;
 
+/**
+ * How to start npm or npx without a shell, which would read the arguments in its own way. On Windows both are a .cmd, which only a shell can start. There
+ * Node's installer puts their scripts beside Node.
+ */
+export function npmCommand(name: "npm" | "npx", node: string = process.execPath): [file: string, ...args: string[]] {
+  const script = join(dirname(node), "node_modules", "npm", "bin", `${name}-cli.js`);
+  return existsSync(script) ? [node, script] : [name];
+}
+
 /** Runs `npm ci` in a folder; undefined if it worked. `command` is the command that messages name, and `onProgress` gets lines for a person. */
 export async function npmCi(cwd: string, command: string, onProgress: (line: string) => void, signal?: AbortSignal): Promise<Failure | undefined> {
-  // A shell finds npm.cmd on Windows; every argument is constant.
-  const npm = spawn("npm", [...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
+  const [file, ...first] = npmCommand("npm");
+  const npm = spawn(file, [...first, ...NPM_ARGUMENTS, ...NPM_RETRIES, "--loglevel=http"], {
     cwd,
     stdio: ["ignore", "ignore", "pipe"],
-    shell: process.platform === "win32",
     // After SIGTERM npm cleans up, which can take long; the stage folder is deleted anyway.
     killSignal: "SIGKILL",
     ...(signal && { signal }),

@@ -1,8 +1,8 @@
 // `compute-router stake` in every detail, on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/index.ts";
 import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
@@ -40,4 +40,20 @@ test("[ST1] the operator sets, changes, shows, lists and removes stakes", async 
   expect(await run("show", one)).toContain("stake  0 (no row)\ntier   Open: CHEAP jobs; FAST from 100 up");
   expect(JSON.parse(await run("show", one, "--json"))).toEqual({ provider_pubkey: one, amount: 0, tier: "Open", updated_at: null });
   database.close();
+});
+
+test("where npx is a script beside Node, as on Windows, it is run without a shell", async () => {
+  const state = temporaryFolder();
+  const database = new DatabaseSync(join(state, "d1.sqlite"));
+  for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
+  database.close();
+  const { execPath } = process;
+  onTestFinished(() => void (process.execPath = execPath));
+  process.execPath = join(state, "node");
+  symlinkSync(execPath, process.execPath);
+  const bin = join(state, "node_modules", "npm", "bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, "npx-cli.js"), PRETENDED_WRANGLER);
+  const run = (...args: string[]) => runHere(["stake", ...args, "--config", "wrangler.evm.toml", "--state", state], { env: { PATH: state } });
+  expect(await run("set", one, "100")).toMatchObject({ code: 0, stdout: `${one}  Verified  100\n` });
 });

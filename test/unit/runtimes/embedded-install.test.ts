@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { embeddedFolder, INSTALL_COMMAND, installEmbedded, isEmbeddedInstalled } from "../../../src/worker/runtimes/embedded-install.ts";
+import { embeddedFolder, INSTALL_COMMAND, installEmbedded, isEmbeddedInstalled, npmCommand } from "../../../src/worker/runtimes/embedded-install.ts";
 import { closedPort, json, serve } from "./wire-server.ts";
 
 const VERSION = "3.0.0";
@@ -130,4 +130,18 @@ describe("the package of the embedded runtime", () => {
     for (const [path, entry] of Object.entries(lockfile.packages))
       expect({ path, pinned: path === "" || entry.integrity !== undefined }).toEqual({ path, pinned: true });
   });
+});
+
+it("npm and npx start without a shell: on Windows as the scripts that are beside Node, elsewhere as programs of the PATH", () => {
+  const folder = temporaryFolder();
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const node = join(folder, "node.exe");
+  expect(npmCommand("npx", node)).toEqual(["npx"]);
+  const bin = join(folder, "node_modules", "npm", "bin");
+  mkdirSync(bin, { recursive: true });
+  for (const name of ["npm", "npx"] as const) {
+    const script = join(bin, `${name}-cli.js`);
+    writeFileSync(script, "");
+    expect(npmCommand(name, node)).toEqual([node, script]);
+  }
 });
