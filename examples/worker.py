@@ -12,7 +12,7 @@ def work(task_type, text):
         good, bad = (len(re.findall(words, text.lower())) for words in (r"\b(?:good|great|love|happy)", r"\b(?:bad|awful|hate|sad)"))
         share = round(abs(good - bad) / max(1, good + bad), 2)
         return {"sentiment": ["neutral", "positive", "negative"][(good > bad) - (good < bad)], "confidence": share if share % 1 else int(share)}  # 1, not 1.0
-    found = [{"type": "email", "value": value} for value in re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", text)]
+    found = [{"type": "email", "value": value} for value in re.findall(r"([\w.+-]+@[\w-]+(?:\.[\w-]+)+)|[\w.+-]+", text) if value]  # It takes other words whole: linear time.
     return {"extracted": found, "count": len(found)}
 def complete(key, job):
     output = work(job["payload"]["task_type"], job["payload"]["input"])

@@ -138,3 +138,27 @@ describe.skipIf(!HAS_LIBRARIES).concurrent(`examples/worker.py, as docs/protocol
     expect(got).toEqual([[]]);
   });
 });
+
+const HAS_PYTHON = spawnSync(PYTHON, ["-c", "import resource"]).status === 0;
+
+it.skipIf(!HAS_PYTHON)("examples/worker.py finds each address, in time that grows with the text and not with its square", () => {
+  // It takes the function alone, which needs no library. The limit of CPU time ends a search that takes the square of the longest text.
+  const program = [
+    "import ast, itertools, json, re, resource, sys",
+    "tree = ast.parse(open(sys.argv[1], encoding='utf-8').read())",
+    "names = {'re': re}",
+    "exec(compile(ast.Module([part for part in tree.body if getattr(part, 'name', '') == 'work'], []), 'worker.py', 'exec'), names)",
+    "found = lambda text: [one['value'] for one in names['work']('extract_json', text)['extracted']]",
+    "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))",
+    String.raw`plain = re.compile(r'[\w.+-]+@[\w-]+(?:\.[\w-]+)+')`,
+    "for text in map(''.join, itertools.product('a.@+', repeat=8)): assert found(text) == plain.findall(text), text",
+    "print(json.dumps([found(text) for text in json.load(sys.stdin)]))",
+  ].join("\n");
+  const texts = ["to a@b.c+d@e.f, x", "x".repeat(262_144), "a@".repeat(131_072), `${"a.".repeat(131_000)}@`, "a@b.c ".repeat(2)];
+  const { status, signal, stdout, stderr } = spawnSync(PYTHON, ["-c", program, join(ROOT, "examples", "worker.py")], {
+    encoding: "utf8",
+    input: JSON.stringify(texts),
+  });
+  expect({ status, signal, stderr }).toEqual({ status: 0, signal: null, stderr: "" });
+  expect(JSON.parse(stdout)).toEqual([["a@b.c", "+d@e.f"], [], [], [], ["a@b.c", "a@b.c"]]);
+});
