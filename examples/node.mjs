@@ -4,23 +4,25 @@ import { ComputeRouter, ComputeRouterError } from "compute-router";
 
 const question = process.argv[2] ?? "What is a hash?";
 const router = new ComputeRouter({ requireVerified: true });
+// Ctrl-C cancels the job of this program. A second Ctrl-C ends the program at once.
+const stop = new AbortController();
+const { signal } = stop;
+process.once("SIGINT", () => stop.abort());
 
 try {
-  const { data } = await router.models();
+  const { data } = await router.models({ signal });
   console.log(`models: ${data.map(({ id }) => id).join(", ") || "without a name"}`);
 
-  const { output, verified, receipt, price } = await router.chat([{ role: "user", content: question }], { maxTokens: 100 });
+  const { output, verified, receipt, price } = await router.chat([{ role: "user", content: question }], { maxTokens: 100, signal });
   console.log(`${output}\n(${verified ? "verified" : "not verified"}, worker ${receipt.provider_pubkey.slice(0, 8)}, ${price})`);
 
-  // Ctrl-C cancels the job.
-  const stop = new AbortController();
-  process.once("SIGINT", () => stop.abort(new Error("cancelled")));
-  const stream = router.stream({ job_type: "LLM_INFER", prompt: question }, { signal: stop.signal });
+  const stream = router.stream({ job_type: "LLM_INFER", prompt: question }, { signal });
   for await (const piece of stream.text) process.stdout.write(piece);
   console.log(`\n(${(await stream.result).verified ? "verified" : "not verified"})`);
   console.log(router.usage());
 } catch (error) {
-  if (!(error instanceof ComputeRouterError)) throw error;
-  console.error(`${error.code}: ${error.message}`);
-  process.exitCode = 1;
+  if (!signal.aborted && !(error instanceof ComputeRouterError)) throw error;
+  console.error(signal.aborted ? "cancelled" : `${error.code}: ${error.message}`);
+  // Not process.exit(): the cancel is still on its way, and Node ends by itself when it has arrived.
+  process.exitCode = signal.aborted ? 130 : 1;
 }

@@ -95,7 +95,7 @@ export const ROWS: readonly Row[] = [
     client: "`compute-router` (SDK) outside of Node",
     pays: "`payWithEvm`, `payWithSvm`",
     free: {
-      whole: by("e2e/examples.test.ts", "examples/cloudflare-worker.mjs summarizes what is posted to it"),
+      whole: by("e2e/examples.test.ts", "[JB13] examples/cloudflare-worker.mjs summarizes what is posted to it, and cancels the job of a visitor who leaves"),
       streamed: by("e2e/examples.test.ts", "shows the answer, and its second button cancels the job [JB13]"),
     },
     evm: { whole: PAID_WEB },

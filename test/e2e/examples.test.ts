@@ -3,6 +3,7 @@ import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
@@ -62,18 +63,56 @@ describe.each(HOW)("examples/node.mjs in %s", (runtime, command, args) => {
   );
 });
 
-it("examples/cloudflare-worker.mjs summarizes what is posted to it", async () => {
+it("[JB13] Ctrl-C in examples/node.mjs cancels its job, and it ends quietly", async () => {
+  const bundle = await bundleExample("node.mjs");
+  worker.close();
+  // It does nothing by itself now.
+  await worker.connect();
+  const seen = worker.frames.length;
+  const child = spawn(process.execPath, [bundle, "Hello?"], { env: { ...process.env, ROUTER_BASE_URL: coordinator.url } });
+  finallyDo(() => void child.kill("SIGKILL"));
+  const said = Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  const chat = await worker.frame("job_assign", (_, at) => at >= seen);
+  worker.complete(String(chat.job_id), "an answer");
+  const streamed = await worker.frame("job_assign", (frame, at) => at >= seen && frame !== chat);
+  child.kill("SIGINT");
+  const [stdout, stderr, end] = await said;
+  expect({ stderr, end }).toEqual({ stderr: "cancelled\n", end: [130, null] });
+  expect(stdout).toMatch(/\nan answer\n\(verified, .*\)\n$/);
+  const { status, result } = await new ComputeRouter({ baseUrl: coordinator.url }).get(String(streamed.job_id));
+  expect({ status, result }).toEqual({ status: "failed", result: { error: "cancelled" } });
+  worker.serve();
+});
+
+it("[JB13] examples/cloudflare-worker.mjs summarizes what is posted to it, and cancels the job of a visitor who leaves", async () => {
   const bundle = await bundleExample("cloudflare-worker.mjs", "browser");
   // The runtime of `wrangler dev`, which wrangler.test.ts starts: wrangler itself would cost 6 s of CPU more. The date is before Workers had any of Node's
   // globals by themselves.
   const settings = { compatibilityDate: "2024-09-01", bindings: { ROUTER_BASE_URL: coordinator.url }, cf: false, telemetry: { enabled: false } } as const;
   const modules = [{ type: "ESModule" as const, path: "worker.mjs", contents: readFileSync(bundle, "utf8") }];
-  const runtime = new Miniflare(convertV4MiniflareOptions({ ...settings, modules, host: "127.0.0.1", port: 0 }));
+  const listen = { host: "127.0.0.1", port: 0 };
+  const [, flag] = /--compatibility-flags (\w+)/.exec(readFileSync(join(ROOT, "examples", "cloudflare-worker.mjs"), "utf8")) ?? [];
+  // The visitors do not come through Miniflare's own entry, which hides that one has left.
+  const direct = { compatibilityFlags: flag === undefined ? [] : [flag], unsafeDirectSockets: [listen] };
+  const runtime = new Miniflare(convertV4MiniflareOptions({ ...settings, ...direct, modules, ...listen }));
   finallyDo(() => runtime.dispose());
-  const address = await runtime.ready;
+  const address = await runtime.unsafeGetDirectURL();
   expect((await fetch(address)).status).toBe(405);
   const answer = await fetch(address, { method: "POST", body: "A long text. And more." });
   expect([answer.status, await answer.json()]).toEqual([200, { summary: "short", word_count: 1, verified: true }]);
+
+  worker.close();
+  // It does nothing by itself now.
+  await worker.connect();
+  const seen = worker.frames.length;
+  const visitor = connect(Number(address.port), listen.host);
+  visitor.write(`POST / HTTP/1.1\r\nHost: ${address.host}\r\nContent-Length: 1\r\n\r\nx`);
+  const { job_id } = await worker.frame("job_assign", (_, at) => at >= seen);
+  visitor.resetAndDestroy();
+  await worker.frame("job_cancel", (frame) => frame.job_id === job_id);
+  const { status, result } = await new ComputeRouter({ baseUrl: coordinator.url }).get(String(job_id));
+  expect({ status, result }).toEqual({ status: "failed", result: { error: "cancelled" } });
+  worker.serve();
 });
 
 describe.skipIf(CHROMIUM === undefined)(`examples/browser${WITHOUT}`, () => {
