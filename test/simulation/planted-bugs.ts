@@ -546,8 +546,14 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
 
 /** What could go wrong about jobs that do not fit a context. */
 export const PLANTED_CONTEXT_BUGS: readonly PlantedBug[] = [
-  one("JB5", "the same context may try again", "workers.ts", "worker.context > outgrown", "worker.context >= outgrown"),
-  one("JB5", "a context that was not announced counts as large", "workers.ts", "worker.context > outgrown", "(worker.context || Infinity) > outgrown"),
+  one("JB5", "the same context may try again", "workers.ts", "contextFor(worker, model) > outgrown", "contextFor(worker, model) >= outgrown"),
+  one(
+    "JB5",
+    "a context that was not announced counts as large",
+    "workers.ts",
+    "contextFor(worker, model) > outgrown",
+    "(contextFor(worker, model) || Infinity) > outgrown",
+  ),
   one("JB5", "the job waits though nobody has a larger context", "lifecycle.ts", "if (!hasLarger && isDenied(state, job)) {", "if (false) {"),
   one("JB5", "the job ends though somebody has a larger context", "lifecycle.ts", "if (!hasLarger && isDenied(state, job)) {", "if (true) {"),
   one(
