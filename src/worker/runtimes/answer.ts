@@ -1,7 +1,7 @@
 // Reads the answers of LLM servers within bounds: event streams, bodies, errors and chat parts, without reasoning. On a job's way: the run of an LLM_INFER.
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { parseJson } from "../../protocol/json.ts";
+import { isJsonObject, parseJson } from "../../protocol/json.ts";
 import { readBytes } from "../../protocol/text.ts";
 import { RuntimeError } from "./runtime.ts";
 
@@ -21,7 +21,12 @@ export async function* eventData(response: Response): AsyncGenerator<string, voi
   }
   // A server may omit the last blank line after a complete event. An incomplete event means that the stream was cut; it is not malformed JSON.
   parser.feed("\n\n");
-  yield* ready.filter((data) => data === "[DONE]" || parseJson(data) !== undefined);
+  yield* ready.filter((data) => isDone(data) || parseJson(data) !== undefined);
+}
+
+/** True for the text that ends a stream. */
+export function isDone(data: string): boolean {
+  return data.trim() === "[DONE]";
 }
 
 /** The whole body as text. Rejects with RuntimeError if the connection breaks or the body is too long. */
@@ -112,7 +117,7 @@ const Count = z.int().nonnegative();
 // A malformed usage counts as missing, and the worker counts the tokens itself.
 const Usage = z.object({ prompt_tokens: Count, completion_tokens: Count }).nullish().catch(null);
 const Choice = z.object({ delta: Message.nullish(), message: Message.nullish(), finish_reason: z.string().nullish() });
-const Answer = z.object({ choices: z.array(Choice), usage: Usage });
+const Answer = z.preprocess(withChoices, z.object({ choices: z.array(Choice), usage: Usage }));
 const ErrorText = z.object({ message: z.string(), code: z.unknown().optional(), type: z.unknown().optional() });
 const ErrorBody = z.union([
   z.object({ error: z.union([z.string().transform((message) => ({ message, code: null, type: null })), ErrorText]) }),
@@ -121,6 +126,12 @@ const ErrorBody = z.union([
   // TabbyAPI. A list has the prompt in it.
   z.object({ detail: z.string() }).transform(({ detail }) => ({ error: { message: detail, code: null, type: null } })),
 ]);
+
+/** Some servers send the usage without choices, or with `null`, or an empty object as a ping. */
+function withChoices(value: unknown): unknown {
+  const isBare = isJsonObject(value) && value.choices == null && ("choices" in value || value.usage != null || Object.keys(value).length === 0);
+  return isBare ? { ...value, choices: [] } : value;
+}
 
 /**
  * Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else, without the `apiKey` in its message.

@@ -1,8 +1,11 @@
 // The client of a local LLM server with OpenAI's API: streams one answer and counts its tokens, within the job's limits. On a job's way: the run of an LLM_INFER.
 import { LIMITS } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
-import { bodyText, type ChatPart, eventData, httpFailure, readChatPart, VisibleText } from "./answer.ts";
+import { bodyText, type ChatPart, eventData, httpFailure, isDone, readChatPart, VisibleText } from "./answer.ts";
 import { type GenerateOptions, type Generation, modelName, type Runtime, RuntimeError } from "./runtime.ts";
+
+/** How long a stream may go on after its finish_reason, ms: only the usage may follow, and some servers keep the connection open. */
+const AFTER_FINISH_MS = 2_000;
 
 /** The address and the properties of an OpenAI-compatible server. */
 export type OpenAiCompatibleOptions = {
@@ -73,9 +76,11 @@ export class OpenAiCompatible implements Runtime {
 
   async #stream(prompt: string, options: GenerateOptions): Promise<Generation> {
     const signal = AbortSignal.any([options.signal, this.#closed.signal]);
+    const enough = new AbortController();
     try {
       signal.throwIfAborted();
-      return await this.#read(prompt, await this.#fittingRequest(prompt, { ...options, signal }), { ...options, signal });
+      const response = await this.#fittingRequest(prompt, { ...options, signal: AbortSignal.any([signal, enough.signal]) });
+      return await this.#read(prompt, response, { ...options, signal }, enough);
     } catch (error) {
       // After an abort the error may have any form.
       throw signal.aborted ? new RuntimeError("aborted", "the generation was aborted", { cause: error }) : error;
@@ -119,7 +124,8 @@ export class OpenAiCompatible implements Runtime {
     return response;
   }
 
-  async #read(prompt: string, response: Response, options: GenerateOptions): Promise<Generation> {
+  /** Reads an answer. `enough` ends the request once the answer is complete. */
+  async #read(prompt: string, response: Response, options: GenerateOptions, enough: AbortController): Promise<Generation> {
     const { onDelta, onActivity, signal } = options;
     const visible = new VisibleText();
     const count = new TokenCount(this.#maxTokens(options));
@@ -131,20 +137,29 @@ export class OpenAiCompatible implements Runtime {
       text += delta;
       onDelta?.(delta);
     };
-    for await (const { data, streamed } of answerData(response)) {
-      if (data === "[DONE]") break;
-      const part = readChatPart(data, this.#options.apiKey);
-      onActivity?.();
-      usage = part.usage ?? usage;
-      const taken = streamed ? count.take(part) : count.takeWhole(part);
-      show(visible.push(taken.content));
-      if (taken.cut) {
-        finishReason = "length";
-        break;
+    let late: ReturnType<typeof setTimeout> | undefined;
+    try {
+      for await (const { data, streamed } of answerData(response)) {
+        if (isDone(data)) break;
+        const part = readChatPart(data, this.#options.apiKey);
+        onActivity?.();
+        usage = part.usage ?? usage;
+        const taken = streamed ? count.take(part) : count.takeWhole(part);
+        show(visible.push(taken.content));
+        if (taken.cut) {
+          finishReason = "length";
+          break;
+        }
+        finishReason = part.finishReason ?? finishReason;
+        if (finishReason !== undefined) late ??= setTimeout(() => enough.abort(), AFTER_FINISH_MS);
+        // The rest may have arrived already, but no delta may follow an abort.
+        signal.throwIfAborted();
       }
-      finishReason = part.finishReason ?? finishReason;
-      // The rest may have arrived already, but no delta may follow an abort.
-      signal.throwIfAborted();
+    } catch (error) {
+      // Whatever follows the finish_reason, the answer is complete.
+      if (finishReason === undefined || signal.aborted) throw error;
+    } finally {
+      clearTimeout(late);
     }
     // [DONE] alone does not prove that the answer is complete [LLM12].
     if (finishReason === undefined) throw new RuntimeError("runtime_error", "the stream ended without a finish_reason: the answer may be incomplete");

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { OpenAiCompatible } from "../../../src/worker/runtimes/openai-compatible.ts";
 import type { GenerateOptions } from "../../../src/worker/runtimes/runtime.ts";
 import { runtimeContract } from "./runtime-contract.ts";
@@ -187,6 +187,46 @@ describe("the stream", () => {
     expect(await answerOf(chunk({ content: "a" }), chunk({}, "stop"), "[DONE]")).toMatchObject({ text: "a", finishReason: "stop" });
     const { baseUrl } = await serve((_request, response) => stream(response, event(chunk({ content: "a" }, "stop")).trimEnd()));
     expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a" });
+  });
+
+  const FINISHED = [chunk({ content: "a" }), chunk({}, "stop")];
+  const COUNTED = { usage: { prompt_tokens: 11, completion_tokens: 7 } };
+
+  it.each<[string, string]>([
+    ["the usage without choices", event(COUNTED) + event("[DONE]")],
+    ["the usage with null for choices", event({ ...COUNTED, choices: null })],
+    ["the usage, and [DONE] with a blank", `${event({ ...COUNTED, choices: [] })}data: [DONE] \n\n`],
+    ["the usage, and an error", event({ ...COUNTED, choices: [] }) + event({ error: "out of memory" })],
+    ["the usage, and broken JSON", `${event({ ...COUNTED, choices: [] })}data: {"choi\n\n`],
+  ])("[LLM3, LLM12] after the finish_reason nothing voids the answer: %s", async (_title, rest) => {
+    const { baseUrl } = await serve((_request, response) => stream(response, FINISHED.map((data) => event(data)).join("") + rest));
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a", finishReason: "stop", ...COUNTED });
+  });
+
+  it("[LLM12] a connection that breaks after the finish_reason does not void the answer", async () => {
+    const { baseUrl } = await serve((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(FINISHED.map((data) => event(data)).join(""), () => response.destroy());
+    });
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a" });
+  });
+
+  it("[LLM12] an empty object before the text is a ping", async () => {
+    expect(await answerOf({}, ...FINISHED)).toMatchObject({ text: "a" });
+  });
+
+  it("[LLM6] a server that keeps the stream open after the finish_reason is not waited for, and its connection is closed", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const closed = Promise.withResolvers<void>();
+    const { baseUrl } = await serve((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(FINISHED.map((data) => event(data)).join(""));
+      response.once("close", closed.resolve);
+    });
+    // The time for the usage passes as soon as it has begun.
+    const passing = setInterval(() => vi.advanceTimersByTime(500), 10);
+    onTestFinished(() => clearInterval(passing));
+    expect((await runtimeAt(baseUrl).generate("Hello?", { signal })).text).toBe("a");
+    await closed.promise;
   });
 
   it("[LLM6] a server that keeps the stream open after [DONE] is not waited for", async () => {
