@@ -30,7 +30,11 @@ export const CHAT_MEMBERS = {
   seed: z.int(`must be a whole number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`).nullish(),
   presence_penalty: between(-2, 2).nullish(),
   frequency_penalty: between(-2, 2).nullish(),
-  response_format: z.looseObject({ type: z.enum(["text", "json_object", "json_schema"]) }).nullish(),
+  response_format: z
+    .looseObject({ type: z.enum(["text", "json_object", "json_schema"]) })
+    // Runtimes fail at a type without its schema, each in a way of its own.
+    .refine(({ type, json_schema: schema }) => type !== "json_schema" || isJsonObject(schema), { path: ["json_schema"], message: "must be an object" })
+    .nullish(),
 };
 
 const ChatMembers = z.object(CHAT_MEMBERS);

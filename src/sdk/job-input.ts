@@ -188,7 +188,9 @@ const CHECKS: Record<keyof AnswerMembers, (option: string, value: unknown) => un
   frequency_penalty: (option, value) => checkNumber(option, value, -2, 2),
   response_format: (option, value) => {
     if (!isJsonObject(value)) throw wrong(option, 'must be an object, as { type: "json_object" }', value);
-    return checkChoice(`${option}.type`, value.type ?? "", ["text", "json_object", "json_schema"]);
+    const type = checkChoice(`${option}.type`, value.type ?? "", ["text", "json_object", "json_schema"]);
+    if (type === "json_schema" && !isJsonObject(value.json_schema)) throw wrong(`${option}.json_schema`, "must be an object", value.json_schema);
+    return type;
   },
 };
 

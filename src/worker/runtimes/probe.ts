@@ -215,12 +215,15 @@ function baseUrlOf(text: string): string | undefined {
  * Makes a base URL from OLLAMA_HOST, the address that Ollama's server binds. The default port is 11434, or that of the scheme if there is one. An address that
  * means "all interfaces" becomes 127.0.0.1. Source: `envconfig.Host` in Ollama.
  */
-function baseUrlOfOllamaHost(text: string): string | undefined {
+function baseUrlOfOllamaHost(given: string): string | undefined {
+  const bare = given.trim().replaceAll(/^["']+|["']+$/g, "");
+  // An IPv6 address needs no brackets there.
+  const text = /^[\da-f.]*:[\da-f.]*:[\da-f.:]*$/i.test(bare) ? `[${bare}]` : bare;
   const url = parse(text);
   if (url === undefined) return undefined;
   if (["0.0.0.0", "[::]"].includes(url.hostname)) url.hostname = "127.0.0.1";
   // A URL has no port if it is that of its scheme.
-  const portSaid = /:\d+\/*$/.test(text.trim()) || url.port !== "" || /^https?:\/\//i.test(text.trim());
+  const portSaid = /:\d+\/*$/.test(text) || url.port !== "" || /^https?:\/\//i.test(text);
   if (!portSaid) url.port = "11434";
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}/v1`;
 }

@@ -188,6 +188,7 @@ describe("[API9] errors have OpenAI's form", () => {
     ["two choices", { ...CHAT, n: 2 }, /^n must be 1/],
     ["logprobs", { ...CHAT, logprobs: true }, /^logprobs must be absent/],
     ["a wrong temperature", { ...CHAT, temperature: 9 }, /^temperature must be a number from 0 to 2, got 9$/],
+    ["a schema that is not there", { ...CHAT, response_format: { type: "json_schema" } }, /^response_format\.json_schema is missing: it must be an object$/],
     ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /^max_tokens must be a whole number from 1 to 32768, got 1000000$/],
     ["too many of the newer name", { ...CHAT, max_completion_tokens: 1e6 }, /^max_completion_tokens must be a whole number from 1 to 32768, got 1000000$/],
     ["a wrong model", { ...CHAT, model: "<b>" }, /^model must be 1 to 200/],

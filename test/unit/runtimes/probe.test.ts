@@ -131,6 +131,10 @@ describe("[LLM7] without a chosen URL", () => {
     [":7000", "http://127.0.0.1:7000/v1"],
     ["box:80", "http://box/v1"],
     ["[::]:7000", "http://127.0.0.1:7000/v1"],
+    ["::", "http://127.0.0.1:11434/v1"],
+    ["::1", "http://[::1]:11434/v1"],
+    ['"127.0.0.1:7000"', "http://127.0.0.1:7000/v1"],
+    [" '0.0.0.0' ", "http://127.0.0.1:11434/v1"],
     ["http://box", "http://box/v1"],
     ["https://box/ollama/", "https://box/ollama/v1"],
   ])("OLLAMA_HOST=%s moves Ollama's entry to %s", async (host, url) => {

@@ -72,6 +72,8 @@ describe("chat", () => {
     ["frequency_penalty", { messages: CHAT, frequency_penalty: "1" }],
     ["response_format", { messages: CHAT, response_format: "json" }],
     ["response_format.type", { messages: CHAT, response_format: { type: "xml" } }],
+    ["response_format.json_schema", { messages: CHAT, response_format: { type: "json_schema" } }],
+    ["response_format.json_schema", { messages: CHAT, response_format: { type: "json_schema", json_schema: "{}" } }],
   ])("[API2, JB12] run names job.%s before anything is sent (%#)", async (field, members) => {
     const router = await RouterServer.start();
     const job = { job_type: "LLM_INFER", ...(Array.isArray(members) ? { messages: members } : members) } as never;
