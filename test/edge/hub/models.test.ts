@@ -132,9 +132,10 @@ describe("GET /v1/models", () => {
     expect((await list(hub)).data).toHaveLength(Math.floor(LIMITS.modelBytesPerWorker / 200));
   });
 
-  test("[JB10] the models survive the loss of the hub's memory, as many as a worker may have", async () => {
+  test("[JB10, WS3] the models and their contexts survive the loss of the hub's memory, as many as a worker may have", async () => {
     const hub = new TestHub();
-    const worker = await hub.worker({ models: Array.from({ length: 100 }, (_, index) => String(index).padStart(81, "m")) });
+    const models = Array.from({ length: 100 }, (_, index) => String(index).padStart(81, "m"));
+    const worker = await hub.worker({ models, context: Object.fromEntries(models.map((model) => [model, Number.MAX_SAFE_INTEGER])) });
     const before = await list(hub);
     expect(before.data).toHaveLength(100);
     // A claim writes the attachment again.
@@ -143,7 +144,7 @@ describe("GET /v1/models", () => {
     await hub.evict();
     expect(await list(hub)).toEqual(before);
     expect(await hub.inside((_, state) => state.getWebSockets().map((ws) => JSON.stringify(ws.deserializeAttachment()).length))).toEqual([
-      expect.toSatisfy((bytes: number) => bytes > LIMITS.modelBytesPerWorker && bytes < 10 * 1024),
+      expect.toSatisfy((bytes: number) => bytes > LIMITS.modelBytesPerWorker && bytes < 11 * 1024),
     ]);
   });
 

@@ -92,26 +92,61 @@ describe("a job that does not fit a worker's context", () => {
     expect(words(made.tell({ type: "update", connId: "b#1", capabilities, acks: true, context: 5000 }))).toBe("assign j 2 to b#1");
   });
 
-  test("[JB5, WS3] a job that names a model waits for a busy worker whose context for that model is larger, and for no other", () => {
-    const made = new Desk();
-    const offer = (context: number) => ({
-      models: ["m", "n"],
-      context: 100_000,
-      contexts: new Map([
-        ["n", 100_000],
-        ["m", context],
-      ]),
+  describe("where a worker announces the context of each model", () => {
+    const BIG: Partial<JobFacts> = { ...LLM, model: "big" };
+    /** A worker that got `j`, a second one with the same context, and one that runs `big` with a larger context and has another model first. */
+    function models(facts: Partial<JobFacts>): Desk {
+      const made = new Desk();
+      const small = { models: ["big"], context: 8192, contexts: new Map([["big", 8192]]) };
+      made.register("a", small);
+      made.submit("j", facts);
+      made.register("b", small);
+      const contexts = new Map([
+        ["small", 4096],
+        ["big", 32_768],
+      ]);
+      made.register("larger", { models: ["small", "big", "untold"], context: 4096, contexts });
+      return made;
+    }
+
+    test("[JB5, WS3] that of the job's model counts", () => {
+      expect(tooLong(models(BIG), "a", 1)).toBe("assign j 2 to larger#1");
     });
-    made.register("a", offer(4096));
-    made.submit("j", { ...LLM, model: "m" });
-    made.register("same", offer(4096));
-    made.register("larger", offer(8192));
-    for (const id of ["k", "l"]) made.submit(id, { ...LLM, model: "n" });
-    expect(tooLong(made, "a", 1)).toBe("");
-    const done = (connId: string, jobId: string) => words(made.tell({ type: "complete", connId, jobId, attempt: 1, verdict: "valid" }));
-    expect(made.where("k")).toBe("assigned same 1");
-    expect(done("same#1", "k")).toBe("accepted");
-    expect(done("larger#1", "l")).toBe("accepted, assign j 2 to larger#1");
+
+    test("[JB5, WS3] a job without a model takes that of the worker", () => {
+      // Nobody has a larger one, so the next worker is asked as after any denial; its word ends the job.
+      const made = models(LLM);
+      expect(tooLong(made, "a", 1)).toBe("assign j 2 to b#1");
+      expect(tooLong(made, "b", 2)).toBe("");
+      expect(made.where("j")).toBe("failed context_length_exceeded");
+    });
+
+    test("[JB5, WS3, JB2] a worker that becomes free takes what outgrew another context of the same model", () => {
+      const made = models(BIG);
+      made.submit("k", { ...LLM, model: "small" });
+      expect(made.where("k")).toBe("assigned larger 1");
+      expect(tooLong(made, "a", 1)).toBe("");
+      expect(made.where("j")).toBe("pending");
+      expect(words(made.tell({ type: "complete", connId: "larger#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted, assign j 2 to larger#1");
+    });
+
+    test("[JB5, WS3] a model without one counts as not larger, and one that is announced later as larger", () => {
+      const made = new Desk();
+      made.register("a", { models: ["untold"], context: 512 });
+      made.submit("j", { ...LLM, model: "untold" });
+      const offer = { capabilities: new Set(["LLM_INFER"] as const), acks: true, models: ["small", "untold"], context: 4096 };
+      const contexts = new Map([["small", 4096]]);
+      made.register("b", { ...offer, capabilities: ["LLM_INFER"], contexts });
+      made.register("larger", { models: ["untold"], context: 1024 });
+      made.submit("k", { ...LLM, model: "untold", policy: "FAST" });
+      expect([made.where("j"), made.where("k")]).toEqual(["assigned a 1", "assigned b 1"]);
+      made.submit("l", { ...LLM, model: "untold" });
+      expect(made.where("l")).toBe("assigned larger 1");
+      expect(tooLong(made, "a", 1)).toBe("");
+      expect(words(made.tell({ type: "complete", connId: "b#1", jobId: "k", attempt: 1, verdict: "valid" }))).toBe("accepted");
+      expect(made.where("j")).toBe("pending");
+      expect(words(made.tell({ type: "update", connId: "b#1", ...offer, contexts: new Map([...contexts, ["untold", 513]]) }))).toBe("assign j 2 to b#1");
+    });
   });
 
   test("[JB5] if the worker with the larger context leaves, the job fails after its claim window, with the cause and the message", () => {
