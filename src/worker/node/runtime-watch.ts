@@ -19,7 +19,7 @@ const SILENT_MS = 20_000;
 const MISSES = 2;
 /**
  * Failed jobs in a row after which a runtime counts as lost, even if it still lists its model. Ollama does this when it
- * has no memory for the model.
+ * has no memory for the model. All attempts of one job count once, because the job may be to blame.
  */
 const FAILURES = 2;
 
@@ -47,8 +47,8 @@ export class RuntimeWatch {
   #runtime: Runtime | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #misses = 0;
-  /** Jobs in a row that the runtime has failed, whatever their prompts were. */
-  #failures = 0;
+  /** Jobs in a row that the runtime has failed, whatever their prompts were. A prompt without a job counts as one of its own. */
+  readonly #failed = new Set<string | symbol>();
   #saidMissing = false;
   #looking = false;
   /** True after a job failed on the runtime. */
@@ -83,7 +83,7 @@ export class RuntimeWatch {
     };
     try {
       const generation = await runtime.generate(prompt, { ...options, onActivity });
-      this.#failures = 0;
+      this.#failed.clear();
       return generation;
     } catch (error) {
       if (error instanceof RuntimeError && this.#runtime === runtime) {
@@ -91,8 +91,8 @@ export class RuntimeWatch {
         // broken runtime would fail each job. It is announced again when it, or the child process that replaces it, has
         // answered a prompt.
         const isSilent = error.code === "aborted" && (isTimeout(options.signal.reason) || now() - heardAt >= SILENT_MS);
-        if (error.code === "runtime_error" && error.retryable && !error.answered) this.#failures++;
-        if (isSilent || this.#failures >= FAILURES || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
+        if (error.code === "runtime_error" && error.retryable && !error.answered) this.#failed.add(options.jobId ?? Symbol());
+        if (isSilent || this.#failed.size >= FAILURES || error.code === "runtime_unreachable" || error.code === "model_missing") await this.#lose();
         else if (error.code === "runtime_error") await this.#suspect();
       }
       throw error;
@@ -161,7 +161,7 @@ export class RuntimeWatch {
       if (isSame && this.#runtime !== undefined) runtime.succeed?.(this.#runtime);
       await this.#runtime?.close();
       this.#runtime = runtime;
-      this.#failures = 0;
+      this.#failed.clear();
       this.#saidMissing = false;
       this.#comeback = undefined;
       this.#options.onNote({ type: "runtime_ready", runtime: runtime.name, model: runtime.model });

@@ -12,6 +12,8 @@ export type Generation = {
 
 /** Options of one generation. */
 export type GenerateOptions = {
+  /** The job that the answer is for, whatever its attempt. */
+  jobId?: string;
   /** The most tokens to generate; default LIMITS.defaultMaxTokens. The limit of the runtime applies too. */
   maxTokens?: number;
   /** The messages that are answered in place of the prompt, and how the answer is sampled and formed [JB12]. */

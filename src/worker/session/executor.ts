@@ -50,6 +50,7 @@ async function runLlmJob(llm: Pick<Runtime, "generate"> | undefined, run: Run, {
   if (llm === undefined) return { ok: false, error: "runtime_unreachable", message: "the LLM runtime is no longer available", retryable: true };
   const maxTokens = run.payload["max_tokens"];
   const generation = await llm.generate(String(run.payload["prompt"]), {
+    jobId: run.jobId,
     signal,
     ...(typeof maxTokens === "number" && Number.isInteger(maxTokens) && maxTokens > 0 && { maxTokens }),
     chat: readChat(run.payload),

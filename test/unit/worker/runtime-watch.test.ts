@@ -227,6 +227,19 @@ describe("the watch over the LLM runtime", () => {
     expect(notes.map(({ type }) => type)).toEqual(["runtime_ready", "runtime_lost", "runtime_missing", "runtime_ready"]);
   });
 
+  it("the attempts of one job that fails count once: they do not lose the runtime, but the next job that fails does", async () => {
+    const tiny = runtime("tiny");
+    const found: Found = { ok: true, runtime: tiny };
+    const { watch: watched } = watch([found, found, found, found]);
+    await watched.start();
+    tiny.failWith = new RuntimeError("runtime_error", "HTTP 500");
+    const fail = (jobId: string) => watched.generate("p", { jobId, signal: new AbortController().signal }).catch(() => {});
+    for (const jobId of ["a", "a", "a"]) await fail(jobId);
+    expect(watched.runtime).toBe(tiny);
+    await fail("b");
+    expect(watched.runtime).toBeUndefined();
+  });
+
   it.each([
     ["an answer between them", null],
     ["one that is due to its prompt", new RuntimeError("runtime_error", "the model returned an empty answer", { answered: true })],

@@ -1,6 +1,7 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { ResultShelf } from "../../../src/worker/session/delivery.ts";
+import type { Runtime } from "../../../src/worker/runtimes/runtime.ts";
 import { createExecutor, type Executor, type Hooks, seedSigner } from "../../../src/worker/session/executor.ts";
 import { type SessionOptions, WorkerSession } from "../../../src/worker/session/session.ts";
 import type { KeptResult, Run, SessionNote } from "../../../src/worker/session/state.ts";
@@ -318,6 +319,18 @@ describe("a worker session on a real socket", () => {
     const { worker } = await coordinator.registered();
     worker.assign();
     expect(await worker.receive("job_failed", "job_ack")).toMatchObject({ error: "worker_error", message: "RangeError", retryable: true });
+  });
+
+  it("an LLM hears which job a prompt belongs to, because the attempts of one job say less than several jobs", async () => {
+    const asked: unknown[] = [];
+    const generate: Runtime["generate"] = (prompt, { jobId }) => {
+      asked.push([prompt, jobId]);
+      return Promise.resolve({ text: "t", model: "m", usage: { prompt_tokens: 1, completion_tokens: 1 }, finishReason: "stop" });
+    };
+    const execute = createExecutor({ task: () => ({}), llm: () => ({ generate }) });
+    const run: Run = { jobId: "j", attempt: 2, jobType: "LLM_INFER", payload: { prompt: "p" } };
+    await execute(run, { signal: new AbortController().signal, onProgress: () => {} });
+    expect(asked).toEqual([["p", "j"]]);
   });
 
   it("[WS3] a key that signs only asynchronously works (WebCrypto)", async () => {
