@@ -31,7 +31,7 @@ import {
 import { inDollars } from "../sdk/payment.ts";
 import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
 import { needsNewerNode, ownCommand, shellWord } from "../worker/node/program.ts";
-import { reasonOf } from "../worker/node/connect-reason.ts";
+import { reasonOf } from "../worker/runtimes/reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";

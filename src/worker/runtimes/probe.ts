@@ -3,6 +3,7 @@ import * as z from "zod";
 import { parseJson } from "../../protocol/json.ts";
 import { bodyText } from "./answer.ts";
 import { OpenAiCompatible } from "./openai-compatible.ts";
+import { codeIn, reasonOf } from "./reason.ts";
 import { chooseModel, type ListedModel, modelName, readModelList, type Runtime, RuntimeError } from "./runtime.ts";
 
 const LIST_TIMEOUT_MS = 500;
@@ -11,6 +12,7 @@ const CHOSEN_TIMEOUT_MS = 5000;
 const EXAMPLE_MODEL = "llama3.2";
 /** The name of a runtime at a chosen URL, until its model list tells what it is. */
 const CHOSEN_NAME = "openai-compatible";
+const UNSENDABLE_KEY = "was not asked: LLM_API_KEY has a character that a key cannot have, as a line break or a typographic quote";
 
 /** Where to look for a runtime. */
 export type FindOptions = {
@@ -94,8 +96,11 @@ function probeChosen(text: string, options: FindOptions, stop: AbortSignal): Run
 async function probe(candidate: Candidate, options: FindOptions, stop: AbortSignal, timeoutMs: number, apiKey?: string): Promise<Probed> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([options.signal, stop, timeout]);
+  // The error of fetch would have the key in it.
+  if (/[^\t -~\u0080-\u00FF]/.test(apiKey?.trim() ?? "")) return { ok: false, why: UNSENDABLE_KEY };
+  // A redirect is not followed. Its status is read, because the error of fetch would not say that it was one.
   const ask = (url: string): Promise<Response> =>
-    (options.fetch ?? fetch)(url, { signal, redirect: "error", ...(apiKey && { headers: { authorization: `Bearer ${apiKey}` } }) });
+    (options.fetch ?? fetch)(url, { signal, redirect: "manual", ...(apiKey && { headers: { authorization: `Bearer ${apiKey}` } }) });
   try {
     if (candidate.healthPath !== undefined) {
       const health = await ask(new URL(candidate.healthPath, candidate.baseUrl).href);
@@ -110,8 +115,8 @@ async function probe(candidate: Candidate, options: FindOptions, stop: AbortSign
     const models = readModelList(parseJson(await bodyText(response)));
     if (models === undefined) return { ok: false, why: "answers, but is not an OpenAI-compatible server" };
     return withModel(candidate, models, options, apiKey);
-  } catch {
-    return { ok: false, why: timeout.aborted ? `no answer in ${timeoutMs} ms` : "not running" };
+  } catch (error) {
+    return { ok: false, why: timeout.aborted ? `no answer in ${timeoutMs} ms` : whyUnusable(error) };
   }
 }
 
@@ -140,7 +145,16 @@ function withModel(candidate: Candidate, models: readonly ListedModel[], options
   return { ok: true, runtime };
 }
 
+/** Why a server has not answered. Nothing listens at most of the known addresses. */
+function whyUnusable(error: unknown): string {
+  if (codeIn(error) === "ECONNREFUSED") return "not running";
+  if (error instanceof RuntimeError) return `cannot be used: ${error.message}`;
+  const reason = reasonOf(error);
+  return reason === null ? "cannot be reached" : `cannot be reached: ${reason}`;
+}
+
 function refusal(status: number): string {
+  if (status >= 300 && status < 400) return `answers with a redirect (HTTP ${status}), which the worker does not follow`;
   if (status === 503) return "is loading its model";
   if (status === 401 || status === 403) return "requires a key: set LLM_API_KEY";
   return `answers HTTP ${status}`;

@@ -173,6 +173,31 @@ describe("[LLM7] with a chosen URL", () => {
     }
   });
 
+  it.each([
+    ["ENOTFOUND", "cannot be reached: no host has that name (ENOTFOUND)"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", expect.stringMatching(/^cannot be reached: its TLS certificate is not signed by .* \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/)],
+    ["ECONNREFUSED", "not running"],
+    [undefined, "cannot be reached"],
+  ])("a request that fails with %s says so", async (code, why) => {
+    const failing: typeof fetch = () => Promise.reject(new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code }) }));
+    expect(await findRuntime({ llmUrl: "https://box", env: {}, signal, fetch: failing })).toMatchObject({ tried: [{ why }] });
+  });
+
+  it("an answer that breaks off says so", async () => {
+    const breaking = (_request: Received, response: ServerResponse): unknown =>
+      response.writeHead(200, { "content-length": 9 }).write("{", () => response.destroy());
+    expect(await find({ 9: breaking }, { llmUrl: "http://127.0.0.1:9" })).toMatchObject({
+      tried: [{ why: expect.stringMatching(/^cannot be used: .* broke/) }],
+    });
+  });
+
+  it.each(["top\nsecret", "“secret”"])("[LLM9] a key that no header can carry is not sent, and the reason does not repeat it: %j", async (key) => {
+    const found = await find({ 9: serving("m") }, { llmUrl: "http://127.0.0.1:9", env: { LLM_API_KEY: key } });
+    expect(found).toMatchObject({ tried: [{ why: expect.stringMatching(/^was not asked: LLM_API_KEY has a character/) }] });
+    expect(JSON.stringify(found)).not.toContain("secret");
+    expect(await find({ 9: serving("m") }, { llmUrl: "http://127.0.0.1:9", env: { LLM_API_KEY: "k\n" } })).toMatchObject({ ok: true });
+  });
+
   it("[LLM9] LLM_API_KEY is sent there, and never to the known runtimes; OPENAI_API_KEY is never sent", async () => {
     const keys: (string | undefined)[] = [];
     const noting = (request: Received, response: ServerResponse): unknown => {
@@ -205,7 +230,9 @@ describe("[LLM7] with a chosen URL", () => {
     const runtime = runtimeOf(await find({ 9: redirecting }, options));
     await runtime.warmUp(signal);
     expect(runtime.contextTokens).toBeUndefined();
-    expect(await find({ 9: redirecting }, { ...options, llmUrl: "http://127.0.0.1:9/moved" })).toMatchObject({ ok: false });
+    expect(await find({ 9: redirecting }, { ...options, llmUrl: "http://127.0.0.1:9/moved" })).toMatchObject({
+      tried: [{ why: "answers with a redirect (HTTP 307), which the worker does not follow" }],
+    });
     expect(other.received).toEqual([]);
   });
 });

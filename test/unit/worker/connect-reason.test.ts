@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freePort } from "../../../scripts/coordinator-process.ts";
-import { reasonOf } from "../../../src/worker/node/connect-reason.ts";
+import { reasonOf } from "../../../src/worker/runtimes/reason.ts";
 import { firstStatus } from "../../../src/worker/node/worker-status.ts";
 import { lineView } from "../../../src/worker/node/worker-view.ts";
 import { runHere } from "./support/cli-here.ts";
