@@ -15,7 +15,8 @@ import { TalkingLlm } from "../support/talking-llm.ts";
 import { until } from "../support/until.ts";
 
 /** A machine without an LLM, whatever the present one has: the server that is chosen is the only one that is asked, and this one is not there. */
-const NO_LLM = { LLM_BASE_URL: "http://127.0.0.1:9", OPENAI_BASE_URL: "", OLLAMA_HOST: "" };
+// Nothing listens there; the ports 1 and 9 are blocked by fetch, which the worker would say.
+const NO_LLM = { LLM_BASE_URL: "http://127.0.0.1:2", OPENAI_BASE_URL: "", OLLAMA_HOST: "" };
 
 async function start(state: string) {
   const [evm, svm] = [await freePort(), await freePort()];
@@ -118,10 +119,10 @@ describe("npm start", () => {
     expect(text()).toContain("8 of 8 jobs done and verified");
     // Whoever reads a toy's answer is told that it is one.
     for (const line of jobs(child.lines, "LLM_INFER")) expect(line).toMatch(/ by tiny-chat-q8_0, a toy$/);
-    expect(text()).toContain("no LLM at http://127.0.0.1:9/v1 (not running): the toy model answers");
+    expect(text()).toContain("no LLM at http://127.0.0.1:2/v1 (not running): the toy model answers");
     expect(text()).toContain(`npm run worker -- --url ws://127.0.0.1:${evm}/`);
     expect(
-      child.lines.filter((line) => line.includes("are by a toy model") && line.includes(`For real ones: start the runtime at http://127.0.0.1:9/v1, then`)),
+      child.lines.filter((line) => line.includes("are by a toy model") && line.includes(`For real ones: start the runtime at http://127.0.0.1:2/v1, then`)),
     ).toHaveLength(1);
     // The README shows what is printed here, word for word.
     const [, shown = ""] = /^This is what it prints.*?^```$(.*?)^```$/ms.exec(readFileSync(join(ROOT, "README.md"), "utf8")) ?? [];
