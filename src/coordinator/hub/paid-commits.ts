@@ -272,6 +272,7 @@ export class PaidCommits {
   ): Extract<ReserveAnswer, { state: "refused" }> {
     if (reason === "no_such_model") return { state: "refused", reason, models: this.#parts.models() };
     if (reason === "no_trusted_worker") return { state: "refused", reason, jobId: id };
+    // A request that comes again must not read that nothing was charged: nobody knows whether this payment has moved money.
     const isRepeated = reason === "payment_already_used" && stored?.digest === digest && stored.binding === binding && stored.phase.kind === "unresolved";
     const settlement = isRepeated ? this.#parts.ledger.refusalOf(key, stored.jobId) : null;
     return { state: "refused", reason, ...(settlement !== null && { settlement }) };

@@ -85,6 +85,8 @@ export type ChatPart = {
   reasoning: string;
   finishReason: "stop" | "length" | undefined;
   usage: { prompt_tokens: number; completion_tokens: number } | undefined;
+  /** True for a ping, or for the usage alone: no sign of life of the model. */
+  isBare: boolean;
 };
 
 /** The content of an error body: a message that fits a log line, and its codes. */
@@ -152,6 +154,7 @@ export function readChatPart(json: string, apiKey?: string): ChatPart {
     reasoning: message?.reasoning_content ?? message?.reasoning ?? "",
     finishReason: readFinish(choice?.finish_reason),
     usage: answer.data.usage ?? undefined,
+    isBare: choice === undefined,
   };
 }
 

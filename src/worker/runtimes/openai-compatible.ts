@@ -142,7 +142,7 @@ export class OpenAiCompatible implements Runtime {
       for await (const { data, streamed } of answerData(response)) {
         if (isDone(data)) break;
         const part = readChatPart(data, this.#options.apiKey);
-        onActivity?.();
+        if (!part.isBare) onActivity?.();
         usage = part.usage ?? usage;
         const taken = streamed ? count.take(part) : count.takeWhole(part);
         show(visible.push(taken.content));

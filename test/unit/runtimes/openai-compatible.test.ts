@@ -210,8 +210,11 @@ describe("the stream", () => {
     expect(await runtimeAt(baseUrl).generate("Hello?", { signal })).toMatchObject({ text: "a" });
   });
 
-  it("[LLM12] an empty object before the text is a ping", async () => {
-    expect(await answerOf({}, ...FINISHED)).toMatchObject({ text: "a" });
+  it("[LLM6, LLM12] an empty object before the text is a ping, and no sign of life", async () => {
+    const { baseUrl } = await serve((_request, response) => stream(response, ...[{}, {}, ...FINISHED].map((data) => event(data))));
+    let signs = 0;
+    expect(await runtimeAt(baseUrl).generate("Hello?", { signal, onActivity: () => signs++ })).toMatchObject({ text: "a" });
+    expect(signs).toBe(FINISHED.length);
   });
 
   it("[LLM6] a server that keeps the stream open after the finish_reason is not waited for, and its connection is closed", async () => {
