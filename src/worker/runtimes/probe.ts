@@ -176,7 +176,14 @@ function remedy(tried: readonly Attempt[], model = EXAMPLE_MODEL): { cure: strin
   if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, instead: "" };
   if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, instead: ", or use --model <name>" };
   if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", instead: "" };
-  if (tried.some(({ name }) => name === CHOSEN_NAME)) return { cure: "start the runtime at that URL", instead: ", or omit --llm-url to search this machine" };
+  const chosen = tried.find(({ name }) => name === CHOSEN_NAME);
+  if (chosen !== undefined) {
+    const isDown = chosen.why === "not running" || chosen.why.startsWith("no answer in ");
+    return {
+      cure: isDown ? "start the runtime at that URL" : "check that URL, its server and LLM_API_KEY",
+      instead: ", or omit --llm-url to search this machine",
+    };
+  }
   const cure = `install Ollama (https://ollama.com) and run: ollama pull ${model}`;
   return { cure, instead: " — or use --llm-url <url> or --runtime embedded" };
 }

@@ -332,7 +332,7 @@ describe("worker doctor", () => {
   });
 
   it("reports an unreachable coordinator, a key that others can read and a missing LLM, each with the fix", async () => {
-    const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:1", "--config-dir", withKey().folder);
+    const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:2", "--config-dir", withKey().folder);
     expect(away).toMatchObject({ code: 6, stderr: "one check failed\n" });
     expect(away.checks.get("127.0.0.1:1")).toMatchObject({
       state: "fail",

@@ -232,6 +232,7 @@ describe("[LLM7] with a chosen URL", () => {
     expect(runtime.contextTokens).toBeUndefined();
     expect(await find({ 9: redirecting }, { ...options, llmUrl: "http://127.0.0.1:9/moved" })).toMatchObject({
       tried: [{ why: "answers with a redirect (HTTP 307), which the worker does not follow" }],
+      hint: "check that URL, its server and LLM_API_KEY, or omit --llm-url to search this machine",
     });
     expect(other.received).toEqual([]);
   });

@@ -160,7 +160,7 @@ describe("the end of a worker process", () => {
 
   it("without a runtime it takes tasks, and says in one line how to get a runtime", async () => {
     const coordinator = await FakeCoordinator.start();
-    const process = new WorkerProcess(["--url", coordinator.url, "--config-dir", temporaryFolder(), "--llm-url", "http://127.0.0.1:1"]);
+    const process = new WorkerProcess(["--url", coordinator.url, "--config-dir", temporaryFolder(), "--llm-url", "http://127.0.0.1:2"]);
     expect(await process.says("runtime_missing")).toMatchObject({ hint: expect.stringContaining("start the runtime at that URL") });
     expect((await coordinator.registered()).register["capabilities"]).toEqual(["TASK"]);
   });
