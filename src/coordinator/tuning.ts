@@ -28,17 +28,10 @@ export const TUNING = {
   paymentOrders: 100,
   /** How long changes are collected after a write of the journal failed. Without the pause the rebuilt hub would fail again at once, in an endless loop. */
   journalPause: 500,
-  /**
-   * The shortest time between two writes of the journal: as many ms as the last one had rows, in these bounds. So under load more changes share a write, which is
-   * one sync of the disk.
-   */
-  journalSpacing: 2,
-  journalSpacingMax: 4,
-  /**
-   * How long changes are collected at least after a write of the journal is on the disk: for half the time that the disk took, and for this many ms. What has come
-   * while the disk was busy is written together.
-   */
-  journalGathering: 1,
+  /** The hub is at rest when the last write of the journal has been on the disk for so long. Then changes are written at once (docs/decisions/0014). */
+  journalRest: 2,
+  /** After a slow write changes are collected for half the time that the disk took, at most for so long. */
+  journalGatheringMax: 4,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
   /**

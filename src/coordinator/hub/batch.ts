@@ -43,11 +43,6 @@ export class Batch {
     this.done.promise.catch(() => {});
   }
 
-  /** How many rows it writes: those of jobs and payments. */
-  get rows(): number {
-    return this.fresh.size + this.saves.size + this.ends.size + this.payments.size;
-  }
-
   /** True if a change of this job is in the batch. */
   touches(jobId: string): boolean {
     return this.fresh.has(jobId) || this.saves.has(jobId) || this.ends.has(jobId);
@@ -109,21 +104,20 @@ export function idempotencyId(userId: string, key: string): string {
 }
 
 /**
- * When the next batch is written: at once if the hub is at rest; later under load, and the more rows the last write had, the later. A sync of the disk stops the
- * hub, and on a slow disk it takes longer than that. Events that have come meanwhile share the next write, so it is not made at the first of them.
+ * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms lets everything that has come meanwhile share the
+ * write: the busier the hub is, the later such a timer fires, and the more shares it. A sync of the disk stops the hub, so after a slow one the hub waits for half
+ * as long as it took: what came during the sync is then written together, and not at the first of these events.
  */
 export class Pace {
   #writtenAt = 0;
   /** When the last write was on the disk, ms since the epoch; null while it is not. */
   #syncedAt: number | null = 0;
-  #spacing: number = TUNING.journalSpacing;
   #hasFailed = false;
 
-  /** Notes that a batch of so many rows was written. */
-  written(rows: number): void {
+  /** Notes that a batch was written. */
+  written(): void {
     this.#writtenAt = Date.now();
     this.#syncedAt = null;
-    this.#spacing = Math.min(Math.max(TUNING.journalSpacing, rows), TUNING.journalSpacingMax);
     this.#hasFailed = false;
   }
 
@@ -143,18 +137,20 @@ export class Pace {
 
   /** Calls `write` when the batch that begins now must be written, never during this call: its event may have more changes. */
   next(write: () => void): void {
-    const left = this.left();
     // No timer at rest: even one of 0 ms is a millisecond late, twice in each job.
-    if (left === 0) queueMicrotask(write);
-    else setTimeout(write, left);
+    if (this.#isAtRest()) queueMicrotask(write);
+    else setTimeout(write, this.left());
   }
 
-  /** How long a batch that begins now collects changes, ms; 0 at rest. A clock that was set back does not make it longer. */
+  /** How long a batch that begins now collects changes at least, ms. A clock that was set back does not make it longer. */
   left(): number {
     if (this.#hasFailed) return TUNING.journalPause;
     const now = Date.now();
     const syncedAt = this.#syncedAt ?? now;
-    const gathering = Math.max(TUNING.journalGathering, (syncedAt - this.#writtenAt) / 2);
-    return Math.max(0, Math.min(this.#spacing, Math.max(this.#writtenAt + this.#spacing, syncedAt + gathering) - now));
+    return Math.max(0, Math.min(TUNING.journalGatheringMax, syncedAt + (syncedAt - this.#writtenAt) / 2 - now));
+  }
+
+  #isAtRest(): boolean {
+    return !this.#hasFailed && this.#syncedAt !== null && Date.now() - this.#syncedAt >= TUNING.journalRest && this.left() === 0;
   }
 }

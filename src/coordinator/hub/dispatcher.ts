@@ -50,9 +50,9 @@ export type DispatcherEvents = {
 };
 
 /**
- * Runs the dispatch core and makes its changes durable. Each event is reduced at once, in memory. Once per turn of the event loop, under load every 2 to 8 ms,
- * everything that changed is written in one transaction, and only then the frames are sent: commits, claims and completions share one transaction. If the write
- * fails, the memory is discarded and rebuilt from the journal; nothing of it was sent.
+ * Runs the dispatch core and makes its changes durable. Each event is reduced at once, in memory. Once per turn of the event loop, under load once for all that
+ * has come meanwhile, everything that changed is written in one transaction, and only then the frames are sent: commits, claims and completions share one
+ * transaction. If the write fails, the memory is discarded and rebuilt from the journal; nothing of it was sent.
  */
 export class Dispatcher {
   readonly #journal: Journal;
@@ -303,7 +303,7 @@ export class Dispatcher {
       this.#recover();
       return;
     }
-    this.#pace.written(batch.rows);
+    this.#pace.written();
     this.#journal.onDisk().then(
       () => this.#pace.synced(),
       () => {},

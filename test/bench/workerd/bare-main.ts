@@ -148,7 +148,7 @@ export class WorkerHub extends DurableObject<Env> {
           for (const one of writes) one();
         });
         this.#statements += writes.length;
-        this.#pace.written(writes.length);
+        this.#pace.written();
         void this.ctx.storage.sync().then(() => this.#pace.synced());
         for (const one of afters) one();
         resolve();

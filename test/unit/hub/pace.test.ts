@@ -4,81 +4,77 @@ import { Batch, Pace } from "../../../src/coordinator/hub/batch.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 
 const NOW = Date.UTC(2026, 4, 6);
-const { journalGathering, journalPause, journalSpacing, journalSpacingMax } = TUNING;
+const { journalGatheringMax, journalPause, journalRest } = TUNING;
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date", "setTimeout"], now: NOW }));
 afterEach(() => void vi.useRealTimers());
 
-test("at rest a batch is written at once", () => {
+/** How long a batch waits that begins now: `turn` for the end of this turn, without a timer, otherwise the ms of its timer. */
+async function waitOf(pace: Pace): Promise<"turn" | number> {
+  let isWritten = false;
+  const began = Date.now();
+  pace.next(() => (isWritten = true));
+  if (isWritten) throw new Error("the batch was written during the call");
+  await Promise.resolve();
+  if (isWritten) return "turn";
+  vi.advanceTimersToNextTimer();
+  const waited = Date.now() - began;
+  vi.setSystemTime(began);
+  return waited;
+}
+
+/** A pace whose last write took so long to be on the disk. */
+function afterSync(ms: number): Pace {
   const pace = new Pace();
-  expect(pace.left()).toBe(0);
-  pace.written(1_000);
+  pace.written();
+  vi.setSystemTime(Date.now() + ms);
   pace.synced();
-  vi.setSystemTime(NOW + journalSpacingMax);
-  expect(pace.left()).toBe(0);
+  return pace;
+}
+
+test("at rest a batch is written at the end of the turn that began it; soon after a write a timer of 0 ms lets others share it", async () => {
+  expect(await waitOf(new Pace())).toBe("turn");
+  const pace = afterSync(0);
+  expect(await waitOf(pace)).toBe(0);
+  vi.setSystemTime(NOW + journalRest - 1);
+  expect(await waitOf(pace)).toBe(0);
+  vi.setSystemTime(NOW + journalRest);
+  expect(await waitOf(pace)).toBe("turn");
 });
 
-test("at rest a batch is written at the end of the turn that began it, without a timer, and otherwise when its time is over", async () => {
-  vi.useFakeTimers({ toFake: ["Date", "setTimeout"], now: NOW });
+test("while a sync lasts a batch waits half as long as the sync has taken, and it does not rest", async () => {
   const pace = new Pace();
-  const write = vi.fn<() => void>();
-  pace.next(write);
-  expect(write).not.toHaveBeenCalled();
-  await Promise.resolve();
-  expect(write).toHaveBeenCalledOnce();
-  pace.written(1);
-  pace.next(write);
-  vi.advanceTimersByTime(journalSpacing - 1);
-  await Promise.resolve();
-  expect(write).toHaveBeenCalledOnce();
-  vi.advanceTimersByTime(1);
-  expect(write).toHaveBeenCalledTimes(2);
-});
-
-test("after a write the next batch collects changes for as many ms as that one had rows, from the least to the most", () => {
-  const pace = new Pace();
-  const left = [0, 1, journalSpacing + 1, journalSpacingMax - 1, journalSpacingMax + 1, 1_000, 1].map((rows) => {
-    pace.written(rows);
-    return pace.left();
-  });
-  expect(left).toEqual([journalSpacing, journalSpacing, journalSpacing + 1, journalSpacingMax - 1, ...[journalSpacingMax, journalSpacingMax], journalSpacing]);
-  vi.setSystemTime(NOW + 1);
-  expect(pace.left()).toBe(journalSpacing - 1);
-});
-
-test("on a slow disk what has come during a sync is written together, and not at the first of these events", () => {
-  const pace = new Pace();
-  pace.written(1);
+  pace.written();
+  expect(await waitOf(pace)).toBe(0);
   // The sync has stopped the hub. The events that have come meanwhile may be handled before the hub hears of its end.
-  vi.setSystemTime(NOW + journalSpacing + 1);
-  expect(pace.left()).toBe((journalSpacing + 1) / 2);
-  pace.synced();
-  expect(pace.left()).toBe((journalSpacing + 1) / 2);
-  vi.setSystemTime(NOW + 2 * journalSpacing + 1);
-  expect(pace.left()).toBe(0);
-  pace.written(1);
-  vi.setSystemTime(NOW + 60_000);
-  expect(pace.left(), "after a very slow sync").toBe(journalSpacing);
-  pace.written(1);
-  pace.synced();
-  vi.setSystemTime(NOW + 60_000 + journalSpacing - journalGathering);
-  expect(pace.left(), "after a fast one").toBe(journalGathering);
+  vi.setSystemTime(NOW + journalRest + 2);
+  expect(await waitOf(pace)).toBe((journalRest + 2) / 2);
 });
 
-test("a clock that was set back makes the time no longer", () => {
-  const pace = new Pace();
-  pace.written(1_000);
+test("on a slow disk what has come during a sync is written together, and not at the first of these events", async () => {
+  const pace = afterSync(6);
+  expect(await waitOf(pace)).toBe(3);
+  vi.setSystemTime(NOW + 6 + journalRest);
+  expect(await waitOf(pace), "the hub rests only when the batch is not to wait any more").toBe(3 - journalRest);
+  vi.setSystemTime(NOW + 6 + 3);
+  expect(await waitOf(pace)).toBe("turn");
+  expect(await waitOf(afterSync(60_000)), "after a very slow sync").toBe(journalGatheringMax);
+});
+
+test("a clock that was set back makes the time no longer", async () => {
+  const pace = afterSync(6);
   vi.setSystemTime(NOW - 60_000);
-  expect(pace.left()).toBe(journalSpacingMax);
+  expect(await waitOf(pace)).toBe(journalGatheringMax);
 });
 
-test("after a failed write the next batch waits for the pause, until a write succeeds", () => {
-  const pace = new Pace();
-  pace.written(1);
+test("after a failed write the next batch waits for the pause, until a write succeeds", async () => {
+  const pace = afterSync(0);
+  vi.setSystemTime(NOW + 60_000);
   pace.failed();
-  expect(pace.left()).toBe(journalPause);
-  pace.written(1);
-  expect(pace.left()).toBe(journalSpacing);
+  expect(await waitOf(pace)).toBe(journalPause);
+  pace.written();
+  pace.synced();
+  expect(await waitOf(pace)).toBe(0);
 });
 
 test("[PY6] the texts of a payment are written with it, also if it moves again before that", () => {
