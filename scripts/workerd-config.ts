@@ -1,6 +1,7 @@
 // What Miniflare needs to know to run one coordinator: its wrangler file, the bundle of its sources, its settings, and the port on the Worker itself.
 import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
+import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
@@ -25,12 +26,17 @@ const WranglerFile = z.object({
 export type Listen = { host: string; port: number };
 
 /**
- * The sizes of V8's heap, in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object that holds
- * it. So young garbage is collected often, and old garbage from 16 MiB on (docs/decisions/0013).
+ * What V8 is told about its heap, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object
+ * that holds it. So young garbage is collected often, and old garbage from 16 MiB on. With one core the threads of a collection would only make it longer
+ * (docs/decisions/0013).
  */
-export const V8_HEAP = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
+export function heapFlags(cores: number = availableParallelism()): string {
+  const sizes = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
+  return cores > 1 ? sizes : `${sizes} --single-threaded-gc`;
+}
+
 const LOGGED = new Set(["warn", "error"]);
-/** What workerd says at each start, because V8 has been given `V8_HEAP`: it compiles its own few scripts again. */
+/** What workerd says at each start, because V8 has been given {@link heapFlags}: it compiles its own few scripts again. */
 const COMPILES_ITSELF = "bootstrap compile cache failed its compatibility check";
 
 /** Returns the program at `main` as one module for workerd. @throws when the sources do not bundle */

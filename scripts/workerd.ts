@@ -14,7 +14,7 @@ import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, type Listen, V8_HEAP, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, heapFlags, type Listen, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
   const listen = limits !== null ? { host: "127.0.0.1", port: await freePort() } : { host, port };
-  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= V8_HEAP;
+  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= heapFlags();
   holdFolder(asked.stateDir);
   await endOrphan(asked.stateDir);
   const config = await current(options, listen);

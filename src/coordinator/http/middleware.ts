@@ -83,7 +83,7 @@ function refusedLocally({ method, url, headers }: Request, { local, publicHost }
 }
 
 /** The usual URL of a local coordinator, which need not be parsed to be understood. */
-const LOCAL_URL = /^http:\/\/(127\.0\.0\.1|localhost)(?::\d{1,4})?\//;
+const LOCAL_URL = /^http:\/\/(127\.0\.0\.1|localhost)(?::\d{1,5})?\//;
 
 /** The host name of a URL; empty for a text that is not a URL, such as the `Origin` `null` of a file. */
 function hostnameOf(url: string): string {

@@ -14,6 +14,12 @@ import type { Origin } from "./storage-room.ts";
 const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
   OR typeof(created_at) <> 'integer' OR typeof(ended_at) <> 'integer' OR typeof(rev) <> 'integer')`;
 
+/** The columns of a job that its end leaves as they are, or makes of what they were. */
+const KEPT_AT_END = [
+  ...["job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "provider_pubkey"],
+  ...["synced_rev", "client", "payer"],
+] as const;
+
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
 /**
@@ -75,16 +81,19 @@ export class Journal {
     const isCompleted = outcome.status === "completed";
     const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
+    const ended = { holders: JSON.stringify(holders), receipt: receipt === null ? null : JSON.stringify(receipt), completed_at: isCompleted ? endedAt : null };
+    // Each column that is read back costs, so those that have just been written are not.
     const row = this.#sql
-      .exec<JournalRow>(
+      .exec<Pick<JournalRow, (typeof KEPT_AT_END)[number]>>(
         `UPDATE jobs SET rev = ?2, status = ?3, attempt = ?4, provider_pubkey = coalesce(?5, provider_pubkey), holders = ?6, snapshot = NULL,
            payload = iif(?7, payload, ''), payload_bytes = iif(?7, payload_bytes, 0), result = ?8, receipt = ?9, completed_at = ?10, ended_at = ?11,
-           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING *`,
-        ...[jobId, rev, outcome.status, attempts, isCompleted ? outcome.key : null, JSON.stringify(holders), started ? 1 : 0],
-        ...[result, receipt === null ? null : JSON.stringify(receipt), isCompleted ? endedAt : null, endedAt],
+           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING ${KEPT_AT_END.join(", ")}`,
+        ...[jobId, rev, outcome.status, attempts, isCompleted ? outcome.key : null, ended.holders, started ? 1 : 0],
+        ...[result, ended.receipt, ended.completed_at, endedAt],
       )
       .toArray()[0];
-    return row === undefined ? null : { ...row, parsedReceipt: receipt };
+    if (row === undefined) return null;
+    return { ...row, id: jobId, rev, status: outcome.status, attempt: attempts, ...ended, snapshot: null, result, ended_at: endedAt, parsedReceipt: receipt };
   }
 
   row(id: string): JournalRow | null {

@@ -303,7 +303,7 @@ describe("the hub's own storage", () => {
       const exec = state.storage.sql.exec.bind(state.storage.sql);
       vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
         const cursor = exec(query, ...values);
-        if (!query.endsWith("RETURNING *")) return cursor;
+        if (!query.includes("RETURNING job_type")) return cursor;
         damaged++;
         const rows = cursor.toArray().map((row) => ({ ...row, created_at: "x" }));
         return Object.assign(cursor, { toArray: () => rows });

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import type { JobEnd, JobFacts } from "../../../src/coordinator/dispatch/index.ts";
+import type { CheckedCompletion } from "../../../src/coordinator/hub/completion-check.ts";
+import { Journal } from "../../../src/coordinator/hub/journal.ts";
+import { TestHub } from "../support/worker-hub.ts";
+
+const KEY = "ab".repeat(32);
+const receipt = { job_id: "j", provider_pubkey: KEY, output_hash: "sha256:00", completed_at: "2026-01-01T00:00:00.000Z", payment_ref: null, signature: "s" };
+const completion: CheckedCompletion = { verdict: "valid", result: '{"summary":"\\ud800 é"}', receipt: { ...receipt, verified: true }, fault: null };
+const origin = { client: "198.51.100.1", payer: "0xaa" };
+
+const facts = (id: string): JobFacts => ({
+  ...{ id, jobType: "TASK", taskType: "summarize", policy: "CHEAP", privacyClass: "PUBLIC", userId: "u", trustedKeys: [] },
+  ...{ payloadBytes: 12, createdAt: 1_000, network: "n" },
+});
+const end = (jobId: string, rest: Partial<JobEnd>): JobEnd => ({
+  ...{ jobId, outcome: { status: "failed", cause: "execution_timeout" }, started: true, paymentRef: null, rev: 3, attempts: 2, holders: [KEY], endedAt: 2_000 },
+  ...rest,
+});
+
+test("the row of an end is the row that is stored", async () => {
+  await new TestHub().inside((_hub, { storage }) => {
+    const journal = new Journal(storage);
+    const ends: [JobEnd, CheckedCompletion | undefined][] = [
+      [end("completed", { outcome: { status: "completed", key: KEY, verified: true }, paymentRef: "0x1" }), completion],
+      [end("without a receipt", { outcome: { status: "completed", key: KEY, verified: false } }), { ...completion, receipt: null }],
+      [end("failed", {}), undefined],
+      [end("not started", { started: false, holders: [] }), undefined],
+    ];
+    for (const [one, checked] of ends) {
+      const row = journal.insertEnded(facts(one.jobId), '{"input":"x"}', origin, one, checked);
+      const stored = journal.row(one.jobId);
+      expect(stored).not.toBeNull();
+      expect(row).toEqual({ ...stored, parsedReceipt: JSON.parse(stored?.receipt ?? "null") });
+    }
+    expect(journal.end(end("unknown", {}), undefined)).toBeNull();
+  });
+});
