@@ -7,7 +7,8 @@ import { CURVES, curves, type Sizes } from "./curves.ts";
 import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
-import { type Cell, FLOOR, median, type Results, table, write } from "./report.ts";
+import { type Cell, FLOOR, median, type Results } from "./figures.ts";
+import { table, write } from "./report.ts";
 import { install, type Running, type System, SYSTEMS } from "./systems.ts";
 
 const USAGE = `npm run bench -- [--quick] [--rounds N] [--systems ${SYSTEMS.map(({ name }) => name).join(",")}]

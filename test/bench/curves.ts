@@ -7,7 +7,8 @@ import * as z from "zod";
 import { ROOT } from "../../scripts/coordinator-process.ts";
 import type { Load } from "./driver.ts";
 import { measure, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
-import { type CurvePoint, curveTable } from "./report.ts";
+import type { CurvePoint } from "./figures.ts";
+import { curveTable } from "./report.ts";
 import { type Running, startBare, startCounted } from "./systems.ts";
 
 /** The sizes to measure, by the name of their curve; null for those that the curve has itself. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Load, Measured } from "./driver.ts";
 import { countFsyncs, cpuOf, cpuOfMachine, family, has, memoryOf } from "./processes.ts";
-import type { Cell } from "./report.ts";
+import type { Cell } from "./figures.ts";
 import type { Running } from "./systems.ts";
 
 const DRIVER_CORE = 1;

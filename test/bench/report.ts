@@ -1,4 +1,4 @@
-// What npm run bench prints and writes: medians over the rounds, ratios within each turn, and the curve of jobs per second over workers.
+// What npm run bench prints and writes: its tables, and the curve of jobs per second over workers.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, release } from "node:os";
@@ -6,93 +6,11 @@ import { join } from "node:path";
 import { ROOT } from "../../scripts/coordinator-process.ts";
 import { WORK_PER_JOB } from "../support/work-per-job.ts";
 import type { Probe } from "./driver.ts";
+import { BASE, type Cell, type CurvePoint, FLOOR, hundredths, markdown, median, ratio, type Results, tenths, typical, whole } from "./figures.ts";
+import { targetTable } from "./targets.ts";
 
-/** One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
-export type Cell = {
-  system: string;
-  round: number;
-  turn: number;
-  workers: number;
-  rate: number | null;
-  jobs: number;
-  jobsPerSecond: number;
-  /** ms */
-  p50: number;
-  p99: number;
-  /** From the commit to the `job_assign` on the worker's socket, the median, ms; null where workers have no WebSocket. */
-  dispatch: number | null;
-  /** µs of all servers of the system. */
-  cpuPerJob: number;
-  /** The same for parts of a job by themselves, those that were measured. */
-  probes: Partial<Record<Probe, number>>;
-  /** Bytes, of all servers of the system. */
-  memory: number;
-  perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };
-  foreign: number;
-};
-
-/** One measurement of a curve: what a job cost while something had this size. */
-export type CurvePoint = {
-  curve: string;
-  size: number;
-  round: number;
-  /** µs of the server. */
-  cpuPerJob: number;
-  /** SQL statements of the hub per job. */
-  statements: number;
-  jobsPerSecond: number;
-  /** ms */
-  p50: number;
-  foreign: number;
-};
-
-/** All of a run. */
-export type Results = {
-  plan: { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number };
-  pinned: boolean;
-  skipped: readonly string[];
-  noise: number;
-  /** How long a sync of the disk takes, ms. */
-  syncMs: number;
-  labels: Record<string, string>;
-  cells: readonly Cell[];
-};
-
-const BASE = "ours";
-/** What the platform needs for the same events. */
-export const FLOOR = "bare";
 const FOLDER = join(ROOT, "docs", "benchmarks");
 const README = join(ROOT, "README.md");
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? Number.NaN) : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
-}
-
-/** The median over the rounds of one figure of a system. */
-function typical({ cells }: Results, system: string, workers: number, rate: number | null, figure: (cell: Cell) => number): number {
-  return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
-}
-
-/** The median over all turns of one figure of a system, by default our coordinator, divided by that of another one in the same turn. */
-function ratio({ cells }: Results, system: string, workers: number, figure: (cell: Cell) => number, top: string = BASE): number {
-  const atFullLoad = cells.filter((cell) => cell.workers === workers && cell.rate === null);
-  return median(
-    atFullLoad.flatMap((mine) => {
-      const theirs = atFullLoad.find((cell) => cell.system === system && cell.round === mine.round && cell.turn === mine.turn);
-      return mine.system !== top || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
-    }),
-  );
-}
-
-const whole = (value: number): string => (Number.isNaN(value) ? "–" : Math.round(value).toLocaleString("en-US"));
-const tenths = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(1));
-const hundredths = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(2));
-
-function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
-}
 
 /** The curves as a table: medians over the rounds, and ratios to the smallest size in the same round. */
 export function curveTable(points: readonly CurvePoint[], curves: readonly { name: string; label: string }[]): string {
@@ -122,6 +40,7 @@ export function table(results: Results): string {
   return [
     systemsTable(results),
     ...ratioTable(results),
+    ...targetTable(results),
     ...dispatchTable(results),
     ...workTable(results, mostOf(results)),
     ...floorTable(results),
@@ -151,7 +70,9 @@ function systemsTable(results: Results): string {
       const of = (figure: (cell: Cell) => number): string => tenths(typical(results, system, 64, rate, figure));
       return `${of((cell) => cell.p50)} / ${of((cell) => cell.p99)}`;
     }),
-    ...[ratio(results, system, most, (cell) => cell.jobsPerSecond), ratio(results, system, most, (cell) => cell.cpuPerJob)].map(hundredths),
+    ...[(cell: Cell) => cell.jobsPerSecond, (cell: Cell) => cell.cpuPerJob].map((figure) =>
+      hundredths(ratio(results, BASE, system, { workers: most, figure })),
+    ),
   ]);
   return markdown(head, rows);
 }
@@ -166,7 +87,7 @@ function ratioTable(results: Results): string[] {
   const rows = tops.map((top) => [
     results.labels[top] ?? top,
     ...[...peers, top.replace(BASE, FLOOR)].map((system) =>
-      hundredths(system === top ? 1 : ratio(results, system, workers, (cell) => cell.jobsPerSecond, top)),
+      hundredths(system === top ? 1 : ratio(results, top, system, { workers, figure: (cell) => cell.jobsPerSecond })),
     ),
   ]);
   const head = [`Jobs/s at ${workers} workers ÷ those of`, ...peers.map((system) => results.labels[system] ?? system), "bare workerd, the same way"];

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Cell, type CurvePoint, curveTable, plot, type Results, shown, table } from "../../bench/report.ts";
+import type { Cell, CurvePoint, Results } from "../../bench/figures.ts";
+import { curveTable, plot, shown, table } from "../../bench/report.ts";
+import { targetTable } from "../../bench/targets.ts";
 
 function cell(system: string, round: number, jobsPerSecond: number, fields: Partial<Cell> = {}): Cell {
   return {
@@ -124,4 +126,31 @@ it("the README has a place for the figures, and a second run replaces those of t
   const once = shown(readme, "| first |");
   expect(shown(once, "| second |")).toBe(once.replace("| first |", "| second |"));
   expect(() => shown("no marks", "")).toThrow("README.md lacks the marks");
+});
+
+it("each target has what ours and the bare platform gave, and one that the platform misses too says so", () => {
+  const of = (turn: number, factor: number) => [
+    cell("ours", 1, 140 * factor, { turn }),
+    cell("ours-wait", 1, 120 * factor, { turn, perJob: { frames: 3, frameBytes: 1, requests: 1, httpBytes: 1, fsyncs: 0.05 } }),
+    cell("bare", 1, 160 * factor, { turn }),
+    cell("bare-wait", 1, 150 * factor, { turn }),
+    cell("bullmq", 1, 100 * factor, { turn }),
+    cell("nats", 1, 130 * factor, { turn }),
+  ];
+  const slow = [
+    cell("ours", 1, 450, { rate: 450, p50: 4, p99: 9 }),
+    cell("bullmq", 1, 450, { rate: 450, p50: 4, p99: 5 }),
+    cell("bare", 1, 450, { rate: 450, p99: 6 }),
+  ];
+  const [text = ""] = targetTable(results([...of(1, 1), ...of(2, 2), ...slow]));
+  expect(row(text, "jobs/s ÷ BullMQ, commit + GET").slice(2, 6)).toEqual(["≥ 1.4", "1.40", "1.60", "reached"]);
+  expect(row(text, "jobs/s ÷ BullMQ, `Prefer: wait`").slice(2, 6)).toEqual(["≥ 1.9", "1.20", "1.50", "missed, and bare workerd misses it too"]);
+  expect(row(text, "jobs/s ÷ NATS, `Prefer: wait`").slice(2, 6)).toEqual(["≥ 1", "0.92", "1.15", "missed"]);
+  expect(row(text, "p50 at 450 jobs/s ÷ BullMQ").slice(2, 6)).toEqual(["≤ 1", "1.00", "0.25", "reached"]);
+  expect(row(text, "p99 at 450 jobs/s ÷ BullMQ").slice(2, 6)).toEqual(["≤ 1.5", "1.80", "1.20", "missed"]);
+  expect(row(text, "fsyncs per job").slice(2, 6)).toEqual(["≤ 0.06", "0.05", "–", "reached"]);
+  // What was not measured is no target of this run.
+  expect(text).not.toContain("plain Node");
+  expect(text).not.toContain("one poll");
+  expect(targetTable(results([]))).toEqual([]);
 });
