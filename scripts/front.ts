@@ -34,6 +34,8 @@ const HEAD_END = "\r\n\r\n";
  * nothing else.
  */
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\n";
+/** The first byte of a TLS connection (RFC 8446, 5.1): somebody wrote https:// for http://. */
+const TLS_HANDSHAKE = 0x16;
 const NOTHING = Buffer.alloc(0);
 const READ = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -181,6 +183,8 @@ class Passage {
 
   /** Passes bytes of requests on, up to the end of an upgrade's head: what follows waits until workerd has answered. */
   #request(chunk: Buffer): void {
+    // It would wait for the answer of a server that speaks TLS until the time for its head is over.
+    if (chunk[0] === TLS_HANDSHAKE && this.#workerd.bytesWritten === 0) return this.#refuseRequest();
     const upgrade = this.#requests.read(chunk);
     if (this.#requests.isRefused) this.#refuseRequest();
     if (upgrade === null) return;

@@ -39,7 +39,7 @@ export type Session = {
   readonly signal: AbortSignal;
   /** Milliseconds since the start. */
   readonly elapsed: () => number;
-  /** Prints a line with its time, until Ctrl-C; `who` is an instance, or empty. */
+  /** Prints a line with its time, until the session ends; `who` is an instance, or empty. */
   readonly say: (who: string, line: string) => void;
   /** Stops this child when the session ends, for any reason. */
   readonly keep: (child: { stop(): Promise<unknown> }) => void;
@@ -53,18 +53,20 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
   const children: { stop(): Promise<unknown> }[] = [];
   const aborting = new AbortController();
   let up = false;
+  let ends = false;
   const session: Session = {
     signal: aborting.signal,
     elapsed: () => performance.now() - began,
     say: (who, line) => {
       // Lines of a child that is being stopped are ignored: a compiler that loses its input reports a deadlock.
-      if (aborting.signal.aborted) return;
+      if (ends) return;
       console.log(`${`${(session.elapsed() / 1000).toFixed(1)} s`.padStart(7)}  ${who.padEnd(3)}  ${printable(line)}`);
     },
     keep: (child) => void children.push(child),
     markUp: () => void (up = true),
   };
   const stopped = stopSignal().then((signal): number => {
+    ends = true;
     aborting.abort();
     console.log("\nstopping");
     // Before everything is up, a signal is a failure.
@@ -80,6 +82,7 @@ export async function runSession(run: (session: Session) => Promise<number>): Pr
     console.error(printable(error.message));
     return 1;
   } finally {
+    ends = true;
     await Promise.all(children.map((child) => child.stop()));
   }
 }

@@ -108,9 +108,10 @@ export async function waitFor<T>(
       },
     });
   } catch (error) {
-    if (!ending.signal.aborted) throw error;
     hide();
+    // The text that has come has no end of line.
     if (hasText) out.write("\n");
+    if (!ending.signal.aborted) throw error;
     const { jobId } = known;
     process.exitCode = 130;
     if (jobId === null) printError(`stopped before the coordinator confirmed the job; ${sameKeyText(args.idempotencyKey, args.payer !== undefined)}`);

@@ -26,8 +26,10 @@ app.get("/v1/models", models);
 app.get("/v1/models/:id{.+}", openAiErrors, model);
 app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
-app.post(OPENAI_ENDPOINTS.chat, openAiErrors, commitRate, paymentGate("FAST"), complete("chat"));
-app.post(OPENAI_ENDPOINTS.completions, openAiErrors, commitRate, paymentGate("FAST"), complete("completions"));
+// Also for a wrong method.
+for (const path of Object.values(OPENAI_ENDPOINTS)) app.use(path, openAiErrors);
+app.post(OPENAI_ENDPOINTS.chat, commitRate, paymentGate("FAST"), complete("chat"));
+app.post(OPENAI_ENDPOINTS.completions, commitRate, paymentGate("FAST"), complete("completions"));
 app.get("/v1/jobs", rateLimit("polls"), userJobs);
 app.get("/v1/jobs/:id", rateLimit("polls"), job);
 app.delete("/v1/jobs/:id", rateLimit("commits"), cancel);

@@ -137,6 +137,10 @@ const Variables = z.object({
   TRUSTED_IP_HEADER: z
     .string()
     .regex(/^[A-Za-z0-9-]+$/, "must be a header name")
+    .refine(
+      (name) => name.toLowerCase() !== "forwarded",
+      "must be a header whose last entry is an address, such as X-Forwarded-For; Forwarded has another form",
+    )
     .optional(),
   STAKE_SOURCE: z.enum(["none", "table", "evm", "svm"]).default("none"),
   EVM_RPC_URL: rpcUrl.optional(),

@@ -96,16 +96,24 @@ export class SlidingWindow {
   /** The answer of {@link take}, and counts nothing. */
   look(client: string, limit: number, now: number): RateResult {
     const wide = wideNetworkOf(client);
-    const own = this.#sumOf(client).below(limit, now);
-    return own.ok && wide !== client ? this.#sumOf(wide).below(limit * LIMITS.clientsPerNetwork, now) : own;
+    const own = this.#lookUp(client).below(limit, now);
+    return own.ok && wide !== client ? this.#lookUp(wide).below(limit * LIMITS.clientsPerNetwork, now) : own;
   }
 
-  #sumOf(key: string): SlidingSum {
+  /** The sum of a key. A new one is not kept: otherwise requests that are refused, from ever new clients of a /48, would push out the sums of others. */
+  #lookUp(key: string): SlidingSum {
     const known = this.#sums.get(key);
-    const sum = known ?? new SlidingSum(this.#period);
+    if (known === undefined) return new SlidingSum(this.#period);
     // Moved to the end: a map remembers the order of insertion.
-    if (known !== undefined) this.#sums.delete(key);
-    else if (this.#sums.size >= this.#mostKeys) {
+    this.#sums.delete(key);
+    this.#sums.set(key, known);
+    return known;
+  }
+
+  /** The sum of a key, which is kept from now on. */
+  #sumOf(key: string): SlidingSum {
+    const sum = this.#lookUp(key);
+    if (!this.#sums.has(key) && this.#sums.size >= this.#mostKeys) {
       const [oldest] = this.#sums.keys();
       if (oldest !== undefined) this.#sums.delete(oldest);
     }

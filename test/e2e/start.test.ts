@@ -5,7 +5,7 @@ import { afterJobs, type LocalLlm, lookForLlm, readyLlm, startDemoWorker } from 
 import { type Child, startChild } from "../../scripts/child.ts";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
 import { FIRST_JOBS, runFirstJob } from "../../scripts/first-jobs.ts";
-import { readStartOptions } from "../../scripts/session.ts";
+import { readStartOptions, runSession } from "../../scripts/session.ts";
 import { ComputeRouter } from "../../src/sdk/index.ts";
 import { shareCoordinator, temporaryFolder } from "../support/coordinator.ts";
 import { finallyDo } from "../support/finally.ts";
@@ -160,6 +160,17 @@ describe("npm start", () => {
     for (const good of [true, false]) expect(await afterJobs(session, { once: true, good, banner: "", failures: [] })).toBe(good ? 0 : 1);
     const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     expect(scripts["start"]).toBe("node --import ./scripts/orphan.mjs scripts/start.ts");
+  });
+
+  it("says nothing of its children while it stops them, with --once too", async () => {
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    const code = await runSession(async ({ say, keep }) => {
+      keep({ stop: async () => say("evm", "its worker has ended") });
+      say("evm", "a worker");
+      return 0;
+    });
+    expect(code).toBe(0);
+    expect(lines.mock.calls.map(([line]) => String(line).slice(-8))).toEqual(["a worker"]);
   });
 
   it("one port for both instances is refused, also if it is the other one's default", () => {

@@ -254,7 +254,7 @@ export function removeWorker(state: DispatchState, worker: Worker, ctx: ReduceCo
   state.keyByConn.delete(worker.connId);
 }
 
-/** A job's place in the queue, smallest first. CHEAP comes a fixed time after FAST, so it always gets its turn [JB3]. */
+/** A job's place in the queue, smallest first: CHEAP comes a fixed time after FAST [JB3]. */
 export function orderOf(job: LiveJob): number {
   return job.policy === "FAST" ? job.createdAt : job.createdAt + TIMING.cheapDelay;
 }

@@ -146,8 +146,8 @@ export class SocketGate {
 
   /**
    * True if there is room for one more unregistered socket of this client, or if one was closed to make room. A client that has its share makes room with its own
-   * oldest socket. If all places are taken, the oldest socket of the client with the most is closed, but only if it has more than this one: an honest client
-   * with one socket never loses it to another client. A client's own socket is closed only if it had time to register.
+   * oldest socket. If all places are taken, the client with the most loses its oldest one, if it has more than this client would have. Otherwise this client's own
+   * oldest one is closed, or for a client that has none the oldest of all, but only if it had time to register.
    */
   #makeRoom(client: string, now: number): boolean {
     const room = this.#sockets.roomFor(client);
@@ -157,7 +157,9 @@ export class SocketGate {
     const own = byNetwork.get(wideNetworkOf(client)) ?? [];
     const [greediest = []] = room.own ? [...byNetwork.values()].toSorted((a, b) => b.length - a.length) : [];
     const hasMore = greediest.length > own.length + 1;
-    const oldest = (hasMore ? greediest : own)[0];
+    // As many clients as there are places, with one silent socket each, must not shut out a newcomer for good.
+    const others = own.length > 0 ? own : candidates;
+    const oldest = (hasMore ? greediest : others)[0];
     if (oldest === undefined || (!hasMore && now - oldest.attachment.openedAt < TIMING.unregisteredSafe)) return false;
     this.#sockets.close(oldest.id, CLOSE.silent, "made room for another");
     return true;

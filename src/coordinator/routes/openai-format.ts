@@ -4,6 +4,7 @@ import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED
 import { describeIssues } from "../../protocol/issues.ts";
 import { REQUIRED_FIELDS } from "../../protocol/job.ts";
 import { isJsonObject } from "../../protocol/json.ts";
+import { KiB, LIMITS } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/result.ts";
 
 /** Which endpoint of OpenAI's API a request came to. */
@@ -102,6 +103,20 @@ export function openAiError<Status extends number>(status: Status, code: string,
   return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
 }
 
+/** What a person must know about an error beyond its code. */
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  payload_too_large: `the texts of a request may have ${LIMITS.textBytes / KiB} KiB in all, and its body ${LIMITS.bodyBytes / KiB} KiB`,
+  idempotency_key_reused: "another request was sent with this Idempotency-Key; use another key",
+  no_eligible_worker: "no worker that may take it was free in time",
+  queue_full: "too many jobs are waiting; try again later",
+};
+
+/** An error code, with what a person must know about it. */
+export function explained(code: string): string {
+  const explanation = EXPLANATIONS[code];
+  return explanation === undefined ? code : `${code}: ${explanation}`;
+}
+
 /**
  * The reader of this message has often only repeated a request whose first client had left. Its key names the cancelled
  * job for 24 h [API5, API9].
@@ -116,7 +131,7 @@ export function failureOf({ job }: Ended): OpenAiError<400 | 404 | 503 | 504> | 
   const { error, message } = isJsonObject(job.result) ? job.result : {};
   const code = typeof error === "string" ? error : "worker_error";
   const more = code === "cancelled" ? CANCELLED : typeof message === "string" ? ` (the worker said: ${message})` : "";
-  return openAiError(STATUS[code] ?? 503, code, `the job failed: ${code}${more}`);
+  return openAiError(STATUS[code] ?? 503, code, `the job failed: ${explained(code)}${more}`);
 }
 
 /** The text of a completed job, in `output` or `text` [RC6]. A result of another form is its JSON text, so that nothing is lost. */

@@ -20,6 +20,7 @@ import {
   answerOf,
   chunkOf,
   type Ended,
+  explained,
   failureOf,
   type Head,
   inWordsOfOpenAi,
@@ -62,7 +63,8 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   // Our error codes are single words; a description of what is wrong with a request is a sentence.
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; models online: ${models.join(", ") || "none"}` : "";
-  const body = { error: openAiError(status, code, typeof message === "string" ? message : `${said}${online}`).error };
+  const words = typeof message === "string" ? message : `${explained(said)}${online}`;
+  const body = { error: openAiError(status, code, words).error };
   // The payment was submitted, so its money may move for a job.
   const sent = new Headers({ ...Object.fromEntries(headers), ...(c.get("hasPaid") === true && NO_RETRY) });
   sent.delete("Content-Length");

@@ -178,15 +178,18 @@ describe("sockets that do not register", () => {
     expect(clients().at(-1)).toBe("198.51.100.2");
   });
 
-  test("[LM1] of as many clients as there are places: a newcomer has to wait, and nobody is closed", () => {
+  test("[LM1] of as many clients as there are places: a newcomer takes the place of the oldest, if that had time to register", () => {
     const { dial: dials, pass, clients } = gated();
     for (let n = 0; n < LIMITS.unregisteredSockets; n++) expect(dials(`192.0.2.${n}`)).toBe(101);
     const before = clients();
-    pass(TIMING.unregisteredSafe);
+    pass(TIMING.unregisteredSafe - 1);
     expect(dials("198.51.100.1")).toBe(503);
     expect(clients()).toEqual(before);
+    pass(1);
     expect(dials("192.0.2.7")).toBe(101);
     expect(clients()).toEqual([...before.filter((client) => client !== "192.0.2.7"), "192.0.2.7"]);
+    expect(dials("198.51.100.1")).toBe(101);
+    expect(clients()).toEqual([...before.filter((client) => !["192.0.2.7", "192.0.2.0"].includes(client)), "192.0.2.7", "198.51.100.1"]);
   });
 
   test("[LM1] where rates are not limited, or without addresses, all are one client: its oldest is closed if it had time to register", () => {

@@ -60,6 +60,23 @@ test("[LM1] [WS8] a request that nests so deeply that a worker could not read it
   expect((await asked).status).toBe(200);
 });
 
+test("[API9] [LM1] a text that is too long: the error says how long it may be", async () => {
+  const refused = await ask({ ...BODY, messages: [{ role: "user", content: "x".repeat(256 * 1024 + 1) }] });
+  const message = "payload_too_large: the texts of a request may have 256 KiB in all, and its body 512 KiB";
+  expect([refused.status, await refused.json()]).toMatchObject([413, { error: { code: "payload_too_large", message } }]);
+});
+
+test.each(["/v1/chat/completions", "/v1/completions"])("[API1] [API9] a wrong method of %s is 405 with Allow, in the form of OpenAI's errors", async (path) => {
+  const refused = await rest(path, { method: "GET" });
+  expect([refused.status, refused.headers.get("allow"), await refused.json()]).toMatchObject([
+    405,
+    "POST, OPTIONS",
+    { error: { code: "method_not_allowed", type: "invalid_request_error" } },
+  ]);
+  const options = await rest(path, { method: "OPTIONS" });
+  expect([options.status, options.headers.get("allow")]).toEqual([204, "POST, OPTIONS"]);
+});
+
 describe("the user of a request that names none", () => {
   test("[API9, JB14] cannot be told from its payment, which the chain shows, and nobody can list its jobs", async () => {
     const worker = await FakeWorker.connect();

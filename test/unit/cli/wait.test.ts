@@ -43,6 +43,21 @@ describe("the wait for a job", () => {
     expect(lines).toEqual(["", "sending the job …", "waiting for a worker …", "a worker has the job …", "a worker is working on the job …", ""]);
   });
 
+  it("ends the line of a text that has begun before it fails", async () => {
+    let written = "";
+    const failing = waitFor(
+      { idempotencyKey: "k" },
+      { cancel: () => Promise.reject(new Error("nobody asked")) },
+      async ({ begins }) => {
+        begins();
+        throw new Error("the job failed");
+      },
+      { isTTY: false, write: (text) => (written += text) },
+    );
+    await expect(failing).rejects.toThrow("the job failed");
+    expect(written).toBe("\n");
+  });
+
   it("that is too long ends with the command that continues it, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
     const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "2", "--url", router.url]);

@@ -14,6 +14,12 @@ test("[API5] [API9] a cancelled job says who may have cancelled it, and that the
   expect(failureOf({ job: { ...job, result: { error: "worker_lost" } } })?.error.message).toBe("the job failed: worker_lost");
 });
 
+test("[API9] [JB5] a job that no worker took says so in words", () => {
+  const job = { id: "0b8f3c1e", status: "failed", result: { error: "no_eligible_worker" } };
+  const message = "the job failed: no_eligible_worker: no worker that may take it was free in time";
+  expect(failureOf({ job })).toMatchObject({ status: 503, error: { code: "no_eligible_worker", message } });
+});
+
 test("[API9] a content with an image is told that images are not supported", () => {
   const content = [{ type: "image_url", image_url: { url: "data:," } }];
   expect(readOpenAi("chat", { messages: [{ role: "user", content }] })).toEqual({

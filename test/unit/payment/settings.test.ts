@@ -12,6 +12,11 @@ test.each([
   expect(readSettings({ INSTANCE: "evm", PUBLIC_HOST: text }).publicHost).toBe(host);
 });
 
+test("[LM2] TRUSTED_IP_HEADER: Forwarded is refused, because its entries are no plain addresses", () => {
+  for (const name of ["Forwarded", "forwarded"]) expect(() => readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: name })).toThrow("TRUSTED_IP_HEADER");
+  expect(readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: "X-Forwarded-For" }).trustedIpHeader).toBe("X-Forwarded-For");
+});
+
 test.each(["https://user:secret@f.example", "https://f.example/x402?key=secret", "https://f.example/?", "https://f.example/#"])(
   "[PY1] a facilitator at %s could never be asked: the setting is refused, and the error does not repeat it",
   (facilitator) => {

@@ -118,3 +118,11 @@ test("[LM2] memory is bounded: the client that was silent for longest is forgott
   expect(count.take("a", 1, START).ok).toBe(false);
   expect(count.take("b", 1, START).ok).toBe(true);
 });
+
+test("[LM2] ever new clients of one IPv6 /48, which are refused, do not make the count of another client forgotten", () => {
+  const count = new SlidingWindow(PERIOD, 50);
+  for (let n = 0; n < 5; n++) expect(count.take("192.0.2.1", 5, START).ok).toBe(true);
+  const newcomers = Array.from({ length: 500 }, (_, n) => count.take(`2001:db8:1:${(n + 1).toString(16)}::/64`, 1, START).ok);
+  expect(newcomers.filter((ok) => ok)).toHaveLength(LIMITS.clientsPerNetwork);
+  expect(count.take("192.0.2.1", 5, START).ok).toBe(false);
+});

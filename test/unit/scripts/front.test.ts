@@ -269,6 +269,16 @@ describe("bytes that are no frames", () => {
     await until("200", () => got().includes("200 OK") || undefined);
   });
 
+  test("a client that speaks TLS is refused at once: somebody wrote https:// for http://", async () => {
+    const front = await start();
+    const socket = await front.dial();
+    const got = received(socket);
+    // How a ClientHello begins.
+    socket.write(Buffer.from("160301020001", "hex"));
+    await closed(socket);
+    expect(got()).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
   test.each(["end", "destroy", "resetAndDestroy"] as const)(
     "[API9] a client that leaves before its answer (%s) breaks the connection behind the front",
     async (leave) => {
