@@ -44,4 +44,4 @@ export function runTask(taskType: TaskType, input: string): TaskOutput {
 }
 
 /** The name of this engine, announced in `register`. Two workers with the same name give equal outputs, so change it whenever an output may change. */
-export const ENGINE = "tasks/2.5";
+export const ENGINE = "tasks/2.6";

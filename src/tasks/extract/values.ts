@@ -7,10 +7,22 @@ const MONTH = "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|Jul
 const NUMBER = "(?:\\d{1,3}(?:[,.'’\\u00a0\\u202f ]\\d{3}){1,5}|\\d{1,15})(?:[.,]\\d{1,4})?(?!\\d)";
 const SCALE = "(?: ?(?:thousand|million|billion|trillion|mn|bn|[kKmM])(?!\\w))?";
 const CURRENCY = "(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY|USDC|BTC|ETH)";
+const DOLLAR = "(?:US|CA|AU|NZ|HK|S|C|A|R)?\\$";
+const SYMBOL = "[€£¥₹₩₽₺₿]";
+const SPACE = "[ \\u00a0\\u202f]";
+
+const SIGN_FIRST = new RegExp(`(?<![\\w.,])(?:[-−]?(?:${DOLLAR}|${SYMBOL})|${CURRENCY})${SPACE}?${NUMBER}${SCALE}`, "gu");
+// A dollar sign before a letter or a bracket begins the name of a variable, as in `sleep 5 $UNIT`. A sign between a space and a digit
+// belongs to that digit, as in `3 €10`.
+const SIGN_LAST = new RegExp(
+  `(?<![\\w.,$€£])${NUMBER}${SCALE}(?:${SPACE}?(?:${CURRENCY}|dollars?|euros?|pounds|yen|rupees|francs)(?!\\w)|(?:${SPACE}(?!${SYMBOL}\\d))?(?:${DOLLAR}(?![\\w{(])|${SYMBOL}))`,
+  "gu",
+);
 
 // In order of priority: a later form does not match inside a match of an earlier one. Every repetition is bounded, and every
-// form starts after a character that cannot belong to it. So a search costs at most a constant time per character.
-const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
+// form starts after a character that cannot belong to it. So a search costs at most a constant time per character. `other` has the
+// same priority as `pattern`, and their matches may overlap.
+const FORMS: readonly { type: Entity["type"]; pattern: RegExp; other?: RegExp }[] = [
   { type: "url", pattern: /(?<![\w@])(?:https?:\/\/|www\.(?=[\p{L}\p{N}]))[^\s<>"'“”‘’`|\\^{}]{1,2000}/giu },
   { type: "email", pattern: /(?<![\w.+%-])[\w.+%-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}(?![\w@])/gu },
   { type: "id", pattern: /(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])/gi },
@@ -24,12 +36,7 @@ const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
   { type: "date", pattern: /(?<![\w./-])(?:\d{1,2}\/\d{1,2}\/(?:\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}|\d{4}\/\d{1,2}\/\d{1,2})(?![\w/-])/g },
   { type: "date", pattern: /\d{4}年\d{1,2}月\d{1,2}日/g },
   { type: "percent", pattern: /(?<![\w.,])[+\-−]?\d{1,9}(?:[.,]\d{1,6})? ?(?:%|per ?cent(?!\w))/gi },
-  { type: "money", pattern: new RegExp(`(?<![\\w.,])[-−]?(?:(?:US|CA|AU|NZ|HK|S|C|A|R)?\\$|[€£¥₹₩₽₺₿])[ ]?${NUMBER}${SCALE}`, "gu") },
-  { type: "money", pattern: new RegExp(`(?<![\\w.,])${CURRENCY} ?${NUMBER}${SCALE}`, "gu") },
-  {
-    type: "money",
-    pattern: new RegExp(`(?<![\\w.,$€£])${NUMBER}${SCALE} ?(?:[€£¥₹₽₺]|${CURRENCY}(?!\\w)|(?:dollars?|euros?|pounds|yen|rupees|francs)(?!\\w))`, "gu"),
-  },
+  { type: "money", pattern: SIGN_FIRST, other: SIGN_LAST },
   { type: "phone", pattern: /(?<![\w.+/-])(?:\+\d{1,3}[ .-]?)?(?:\(0?\d{1,5}\)[ .-]?)?\d{2,5}(?:[ .\-/]\d{2,5}){1,5}(?![\w/-]|[.,]\d)/g },
   { type: "phone", pattern: /(?<![\w.+/-])\+\d{8,15}(?!\w)/g },
   {
@@ -42,27 +49,57 @@ const FORMS: readonly { type: Entity["type"]; pattern: RegExp }[] = [
 // Names of standards look like reference numbers but are not.
 const STANDARD = /^(?:UTF|ISO|RFC|SHA|MD|IEEE|COVID|CVE-0|ES|HTTP|MP|X|DIN|EN|AES|RSA|ECDSA|ED)[-_/]?\d{1,5}$/;
 
+/** A value at its place in the text. `end` is the place after its last character. */
+type Found = { type: Entity["type"]; value: string; at: number; end: number };
+
 /** The entities of `text`, in order, without overlaps. An entity that occurs again is listed once. */
 export function entitiesOf(text: string): Entity[] {
   const taken = new Uint8Array(text.length);
-  const found: { at: number; entity: Entity }[] = [];
-  for (const { type, pattern } of FORMS) {
-    for (const match of text.matchAll(pattern)) {
-      const value = type === "url" ? trimUrl(match[0]) : match[0].trim();
-      const at = match.index + match[0].indexOf(value);
-      if (value === "" || !isPlausible(type, value) || taken[at] === 1 || taken[at + value.length - 1] === 1) continue;
-      taken.fill(1, at, at + value.length);
-      found.push({ at, entity: { type, value } });
+  const found: Found[] = [];
+  for (const { type, pattern, other } of FORMS) {
+    const isFree = ({ at, end }: Found): boolean => taken[at] !== 1 && taken[end - 1] !== 1;
+    const free = valuesOf(text, type, pattern).filter(isFree);
+    for (const one of other === undefined ? free : withoutOverlaps(free, valuesOf(text, type, other).filter(isFree))) {
+      taken.fill(1, one.at, one.end);
+      found.push(one);
     }
   }
   found.sort((a, b) => a.at - b.at);
   const seen = new Set<string>();
-  return found.flatMap(({ entity }) => {
-    const key = `${entity.type} ${entity.value}`;
+  return found.flatMap(({ type, value }) => {
+    const key = `${type} ${value}`;
     if (seen.has(key)) return [];
     seen.add(key);
-    return [entity];
+    return [{ type, value }];
   });
+}
+
+function valuesOf(text: string, type: Entity["type"], pattern: RegExp): Found[] {
+  const found: Found[] = [];
+  for (const match of text.matchAll(pattern)) {
+    const value = type === "url" ? trimUrl(match[0]) : match[0].trim();
+    const at = match.index + match[0].indexOf(value);
+    if (value !== "" && isPlausible(type, value)) found.push({ type, value, at, end: at + value.length });
+  }
+  return found;
+}
+
+/**
+ * Chooses between amounts whose sign comes first and amounts whose sign follows, where they share a sign or a number. Numbers and signs
+ * that alternate form one run, and all signs of a run stand on the same side of their numbers. The side that gives more amounts is right:
+ * the signs follow in `5 € 10 €`, and come first in `€ 5 € 10`. If both give as many, as in `3 € 10`, the first number is usually a quantity.
+ */
+function withoutOverlaps(signFirst: readonly Found[], signLast: readonly Found[]): Found[] {
+  const isSignLast = new Set(signLast);
+  const all = [...signFirst, ...signLast].sort((a, b) => a.at - b.at);
+  const chosen: Found[] = [];
+  for (let from = 0, to = 0; from < all.length; from = to) {
+    for (let end = 0; to < all.length && (to === from || (all[to]?.at ?? 0) < end); to++) end = Math.max(end, all[to]?.end ?? 0);
+    const run = all.slice(from, to);
+    const isLastRight = 2 * run.filter((one) => isSignLast.has(one)).length > run.length;
+    for (const one of run) if (isSignLast.has(one) === isLastRight) chosen.push(one);
+  }
+  return chosen;
 }
 
 /** False for a match that has the form of its type but means something else. */

@@ -129,6 +129,55 @@ describe("entities", () => {
   });
 });
 
+describe("amounts of money next to each other", () => {
+  test.each<[string, string[]]>([
+    // The signs follow their numbers.
+    ["Preise: 5 € 10 € 15 €", ["5 €", "10 €", "15 €"]],
+    ["Costs: 120,00 € 240,00 € and $5 €6", ["120,00 €", "240,00 €", "$5", "€6"]],
+    ["2 x Tisch à 120,00 € 240,00 €", ["120,00 €", "240,00 €"]],
+    ["5 € 10 €", ["5 €", "10 €"]],
+    ["10€ 20€", ["10€", "20€"]],
+    ["5 EUR 6 EUR", ["5 EUR", "6 EUR"]],
+    ["5 CHF 10 EUR 15 dollars", ["5 CHF", "10 EUR", "15 dollars"]],
+    ["1 € 2 $ 3 £ 4 US$", ["1 €", "2 $", "3 £", "4 US$"]],
+    ["100 ₩ 200 ₩ 0.5 ₿", ["100 ₩", "200 ₩", "0.5 ₿"]],
+    ["1.234,50 € 2 345,60 € 1'000 €", ["1.234,50 €", "2 345,60 €", "1'000 €"]],
+    ["5 million € 10 million €", ["5 million €", "10 million €"]],
+    ["5\u00a0€ 10\u00a0€ 15\u202f€", ["5\u00a0€", "10\u00a0€", "15\u202f€"]],
+    ["5 € 10%", ["5 €"]],
+    // The signs come before their numbers.
+    ["€ 5 € 10", ["€ 5", "€ 10"]],
+    ["€5 €6 €7", ["€5", "€6", "€7"]],
+    ["3 €10 each", ["€10"]],
+    ["3 € 10 each", ["€ 10"]],
+    ["3 €10 EUR", ["€10"]],
+    ["3 $10 AUD", ["$10"]],
+    ["Widget 3 $10.00 $30.00", ["$10.00", "$30.00"]],
+    ["Widget 3 $ 10.00 $ 30.00", ["$ 10.00", "$ 30.00"]],
+    ["EUR 5 EUR 6", ["EUR 5", "EUR 6"]],
+    ["In 2024 USD 5 million, in 2025 USD 6 million", ["USD 5 million", "USD 6 million"]],
+    ["2 €\u00a010 €\u00a020", ["€\u00a010", "€\u00a020"]],
+    // Both, or one sign too many.
+    ["USD 1,200.50 and 30 USD", ["USD 1,200.50", "30 USD"]],
+    ["€ 5 10 €", ["€ 5", "10 €"]],
+    ["10 € € 20", ["10 €", "€ 20"]],
+    ["€5 € 6 deposit 7 €", ["€5", "€ 6", "7 €"]],
+    ["USD 10 USD", ["USD 10"]],
+    ["CHF 20.– CHF 30.–", ["CHF 20", "CHF 30"]],
+    ["-€5 −$6 and -7 € 8 €", ["-€5", "−$6", "7 €", "8 €"]],
+    ["sleep 5 $UNIT, 5 ${unit}, 5 $(unit)", []],
+  ])("%s", (text, amounts) => {
+    expect(entitiesOf(text).filter(({ type }) => type === "money")).toEqual(amounts.map((value) => ({ type: "money", value })));
+  });
+
+  test("a run of any length has its signs on one side", () => {
+    const list = Array.from({ length: 5000 }, (_, i) => String(100_000 + i));
+    expect(entitiesOf(list.map((n) => `${n} €`).join(" ")).map(({ value }) => value)).toEqual(list.map((n) => `${n} €`));
+    expect(entitiesOf(list.map((n) => `€ ${n}`).join(" ")).map(({ value }) => value)).toEqual(list.map((n) => `€ ${n}`));
+    expect(entitiesOf(`7 ${list.map((n) => `€ ${n}`).join(" ")}`).map(({ value }) => value)).toEqual(list.map((n) => `€ ${n}`));
+  });
+});
+
 describe("invoices", () => {
   test("amounts of all countries", () => {
     expect(amountsOf("1.234,50 € $1,234.50 CHF 1'234.50 (12.00) 1,234 20%").map(({ value, currency }) => [value, currency])).toEqual([
