@@ -93,7 +93,10 @@ async function main(): Promise<void> {
     const worker = await miniflare.getWorker();
     await worker.scheduled();
   };
-  setInterval(() => void cron().catch((error: unknown) => console.error(`the cron did not run: ${String(error)}`)), options.cronMs);
+  setInterval(() => {
+    // A stop in the middle of it is no fault, and the next start runs it.
+    if (!stopping) cron().catch((error: unknown) => void (stopping || console.error(`the cron did not run: ${String(error)}`)));
+  }, options.cronMs);
   if (options.watches) watchSources(options, listen, miniflare);
   const renew = (ms: number): void => {
     if (stopping || !runtime.end(options.serves)) return;

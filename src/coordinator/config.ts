@@ -80,7 +80,6 @@ const flag = z
   .string()
   .default("false")
   .transform((value) => value === "true");
-const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id, <namespace>:<reference>");
 const address = z.string().refine(isEvmAddress, "must be an address: 0x and 40 hex digits (capital letters must match the EIP-55 checksum)");
 const base58 = z.string().refine((text) => addressBytes(text) !== null, "must be a Solana address: 32 bytes in base58");
 /** The value of an `Authorization` header. It must never be logged. */
@@ -148,14 +147,20 @@ const Variables = z.object({
   EVM_STAKE_DECIMALS: decimals.default(18),
   SVM_RPC_URL: rpcUrl.optional(),
   SVM_STAKE_MINT: base58.optional(),
-  EVM_NETWORK: chainId.default("eip155:10143"),
+  EVM_NETWORK: z
+    .string()
+    .regex(/^eip155:[1-9]\d{0,31}$/, "must be a CAIP-2 chain id of an EVM chain: eip155:<number>")
+    .default("eip155:10143"),
   EVM_PAY_TO: address.default(PLACEHOLDER_PAY_TO.evm),
   EVM_FACILITATOR: facilitatorUrl.default("https://x402-facilitator.molandak.org"),
   EVM_FACILITATOR_AUTHORIZATION: credentials.optional(),
   EVM_USDC: address.default("0x534b2f3A21130d7a60830c2Df862319e593943A3"),
   EVM_USDC_NAME: z.string().min(1).default("USDC"),
   EVM_USDC_VERSION: z.string().min(1).default("2"),
-  SVM_NETWORK: chainId.default("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"),
+  SVM_NETWORK: z
+    .string()
+    .regex(/^solana:[-_a-zA-Z0-9]{1,32}$/, "must be a CAIP-2 chain id of Solana: solana:<reference>")
+    .default("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"),
   SVM_PAY_TO: base58.default(PLACEHOLDER_PAY_TO.svm),
   SVM_FACILITATOR: facilitatorUrl.default("https://www.x402.org/facilitator"),
   SVM_FACILITATOR_AUTHORIZATION: credentials.optional(),

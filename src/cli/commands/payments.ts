@@ -42,7 +42,7 @@ const MOST = 1_000;
 
 const list = command({
   name: "payments list",
-  description: "List the payments in doubt, oldest first",
+  description: "List the payments of a phase, oldest first; by default those in doubt whose jobs have ended",
   args: { ...PLACE_ARGS, phase: { type: "enum", options: [...PHASES], default: "unresolved", description: "Phase of the payments" }, json: JSON_ARG },
   run: (args) => {
     assertStateExists(args);
@@ -63,9 +63,13 @@ const list = command({
 const show = command({
   name: "payments show",
   description: "Show a payment and the orders about it",
-  args: { payment: PAYMENT_ARG, ...PLACE_ARGS, json: JSON_ARG },
+  args: {
+    payment: { ...PAYMENT_ARG, description: "Key of the payment, id of its job, or the first 8 characters of that id, as in the log" },
+    ...PLACE_ARGS,
+    json: JSON_ARG,
+  },
   run: (args) => {
-    const rows = find(args, args.payment);
+    const rows = find(args, args.payment, JOB_IN_LOG);
     if (rows.length === 0) throw new CliError(EXIT.error, "there is no such payment; a payment that is being verified is not shown");
     for (const row of rows) {
       const query = `SELECT id, verb, reason, created_at, done_at, outcome FROM payment_orders WHERE payment_key = ${quoted(row.key)} ORDER BY created_at, id`;
@@ -141,13 +145,17 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** `network:asset:from:nonce` of an EVM payment, in lower case, or the SHA-256 of an SVM transaction's message [PY6]. */
 const KEY = /^([-a-z0-9]{3,8}:[-_a-z0-9]{1,32}:0x[0-9a-f]{40}:0x[0-9a-f]{40}:0x[0-9a-f]{64}|[0-9a-f]{64})$/;
 
-/** The payments with this key, or of this job. Both forms are checked, so the command line cannot inject SQL. */
-function find(place: Place, given: string): PaymentRow[] {
+/** How the coordinator's log names a job. */
+const JOB_IN_LOG = /^[0-9a-f]{8}$/;
+
+/** The payments with this key, or of this job, or of the jobs whose ids begin like this. All forms are checked, so the command line cannot inject SQL. */
+function find(place: Place, given: string, beginning?: RegExp): PaymentRow[] {
   const text = given.trim().toLowerCase();
-  if (!UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
+  const isBeginning = beginning?.test(text) === true;
+  if (!isBeginning && !UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
   assertStateExists(place);
-  const column = UUID.test(text) ? "job_id" : "key";
-  return runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${column} = ${quoted(text)} ORDER BY updated_at, key`);
+  const wanted = isBeginning ? `job_id LIKE '${text}%'` : `${UUID.test(text) ? "job_id" : "key"} = ${quoted(text)}`;
+  return runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${wanted} ORDER BY updated_at, key`);
 }
 
 function phaseOf({ state, reason }: PaymentRow): string {

@@ -130,8 +130,11 @@ export type RowChange =
   | { type: "record"; key: string; authenticated: boolean; record: KeyRecord }
   /** Write what is remembered of a model [JB10]. */
   | ({ type: "model" } & StoredModel)
-  /** `opensCredit`: true if its money has just come into its payer's balance. A reservation is kept in memory only: the hub writes no row [PY5]. */
-  | { type: "save_payment"; payment: Payment; opensCredit?: boolean }
+  /**
+   * `opensCredit`: true if its money has just come into its payer's balance; `becomesUnresolved`: true if it is in doubt from now on and its job has ended. A
+   * reservation is kept in memory only: the hub writes no row [PY5].
+   */
+  | { type: "save_payment"; payment: Payment; opensCredit?: true; becomesUnresolved?: true }
   /** Forget this reservation, so that the same payment can come again. It has no row: the hub writes nothing. */
   | { type: "drop_payment"; key: string };
 

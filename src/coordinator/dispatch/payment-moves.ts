@@ -9,13 +9,14 @@ import { countsForNetwork, isEligible } from "./workers.ts";
 /** Moves a payment to its next phase and saves it. `from` is its step as it was saved, `none` for a new one. @throws {IllegalMove} */
 export function movePayment(state: DispatchState, payment: Payment, phase: PaymentPhase, ctx: ReduceContext, from = stepOf(payment)): void {
   checkMove(payment.key, from, stepOf({ ...payment, phase }));
+  const becomesUnresolved = phase.kind === "unresolved" && payment.phase.kind !== "unresolved";
   payment.phase = phase;
-  savePayment(state, payment, ctx);
+  savePayment(state, payment, ctx, { ...(becomesUnresolved && { becomesUnresolved }) });
 }
 
-function savePayment(state: DispatchState, payment: Payment, ctx: ReduceContext, opensCredit = false): void {
+function savePayment(state: DispatchState, payment: Payment, ctx: ReduceContext, news: { opensCredit?: true; becomesUnresolved?: true } = {}): void {
   indexPayment(state.ledger, payment);
-  ctx.rows.push({ type: "save_payment", payment: { ...payment }, ...(opensCredit && { opensCredit }) });
+  ctx.rows.push({ type: "save_payment", payment: { ...payment }, ...news });
 }
 
 /** Forgets a payment, so that the same one can come again. @throws {IllegalMove} */
@@ -151,7 +152,7 @@ export function openCredit(state: DispatchState, payment: Payment, transaction: 
   checkMove(payment.key, stepOf(payment), stepOf({ ...payment, phase }));
   payment.phase = phase;
   payment.credit = { left: payment.amount, lent: "0", since: ctx.now, transaction };
-  savePayment(state, payment, ctx, true);
+  savePayment(state, payment, ctx, { opensCredit: true });
 }
 
 /** Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9]. */

@@ -31,6 +31,8 @@ export class Batch {
   readonly payments = new Map<string, { payment: Payment; texts: PaymentTexts } | null>();
   /** The payments whose money has come into their payers' balances. */
   readonly credits: Payment[] = [];
+  /** The payments that are in doubt from now on, after their jobs have ended. */
+  readonly unresolved: Payment[] = [];
   /** Orders of the operator that were carried out, by id, with their outcomes [PY8]. */
   readonly orders = new Map<string, OrderOutcome>();
   /** Keys of the payments to settle once all this is durable. */
@@ -74,8 +76,9 @@ export class Batch {
         this.models.set(row.name, row.leftAt);
         return;
       case "save_payment": {
-        const { payment, opensCredit = false } = row;
-        if (opensCredit) this.credits.push(payment);
+        const { payment } = row;
+        if (row.opensCredit === true) this.credits.push(payment);
+        if (row.becomesUnresolved === true) this.unresolved.push(payment);
         // One event can change several payments; the side data belongs to one of them.
         const texts = carried?.key === payment.key ? carried : {};
         this.payments.set(payment.key, { payment, texts: { ...this.payments.get(payment.key)?.texts, ...texts } });

@@ -319,6 +319,8 @@ export class Dispatcher {
     }
     batch.done.resolve();
     for (const { jobId, asset, amount } of batch.credits) logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
+    for (const { jobId, phase } of batch.unresolved)
+      if (phase.kind === "unresolved") logWarning("payment_unresolved", { job: jobId.slice(0, 8), reason: phase.reason });
     for (const key of batch.settles) this.#events.settle(key);
     for (const connId of lost) this.apply({ type: "disconnect", connId });
   }

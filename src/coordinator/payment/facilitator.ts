@@ -194,7 +194,7 @@ const SupportedAnswer = z.object({
 /** Thrown if the facilitator gave no usable answer: it is not known whether money moved. */
 class NoAnswer extends Error {
   override readonly name = "NoAnswer";
-  readonly reason: "timeout" | "unreachable" | "redirected" | "server_error" | "invalid_response";
+  readonly reason: "timeout" | "unreachable" | "redirected" | "server_error" | "invalid_response" | `http_${number}`;
   readonly status: SettleReply["status"];
 
   constructor(reason: NoAnswer["reason"], status: NoAnswer["status"], options?: ErrorOptions) {
@@ -202,6 +202,11 @@ class NoAnswer extends Error {
     this.reason = reason;
     this.status = status;
   }
+}
+
+/** An answer of another form than x402's. Its status says more than its form if it is an error: a wrong credential is 401. */
+function unusable(status: number): NoAnswer {
+  return new NoAnswer(status >= 400 ? `http_${status}` : "invalid_response", status);
 }
 
 /**
@@ -225,7 +230,7 @@ export class FacilitatorClient implements X402FacilitatorClient {
   async verify(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<VerifyResponse> {
     const { ok, status, json } = await this.#ask("verify", { paymentPayload, paymentRequirements });
     const answer = VerifyAnswer.safeParse(json);
-    if (!answer.success || (answer.data.isValid && !ok)) throw new NoAnswer("invalid_response", status);
+    if (!answer.success || (answer.data.isValid && !ok)) throw unusable(status);
     return answer.data;
   }
 
@@ -233,7 +238,7 @@ export class FacilitatorClient implements X402FacilitatorClient {
   async settle(paymentPayload: PaymentPayload, paymentRequirements: PaymentRequirements): Promise<SettleResponse & { status: number }> {
     const { status, json } = await this.#ask("settle", { paymentPayload, paymentRequirements });
     const answer = SettleAnswer.safeParse(json);
-    if (!answer.success) throw new NoAnswer("invalid_response", status);
+    if (!answer.success) throw unusable(status);
     // The network is ours. Some facilitators answer with the short names of version 1.
     return { ...answer.data, network: paymentRequirements.network, status };
   }
@@ -242,7 +247,7 @@ export class FacilitatorClient implements X402FacilitatorClient {
   async getSupported(): Promise<SupportedResponse> {
     const { ok, status, json } = await this.#ask("supported", null);
     const answer = SupportedAnswer.safeParse(json);
-    if (!answer.success || !ok) throw new NoAnswer("invalid_response", status);
+    if (!answer.success || !ok) throw unusable(status);
     return answer.data;
   }
 
@@ -277,9 +282,9 @@ export class FacilitatorClient implements X402FacilitatorClient {
 
 async function readAnswer(response: Response): Promise<unknown> {
   const text = await boundedText(response, LIMITS.facilitatorAnswerBytes);
-  if (text === null) throw new NoAnswer("invalid_response", response.status);
+  if (text === null) throw unusable(response.status);
   const json = readJson(text);
-  if (!json.ok || !isJsonObject(json.value)) throw new NoAnswer("invalid_response", response.status);
+  if (!json.ok || !isJsonObject(json.value)) throw unusable(response.status);
   // Some facilitators write null for a missing member.
   return Object.fromEntries(Object.entries(json.value).filter(([, member]) => member !== null));
 }

@@ -57,8 +57,10 @@ export class OpenAiCompatible implements Runtime {
     // Some servers cut a long prompt, and then there is no room for an answer.
     if (generation.usage.prompt_tokens >= (this.#contextTokens ?? Infinity))
       throw new RuntimeError("context_length_exceeded", "the prompt fills the whole context, so there is no answer");
-    const why = generation.finishReason === "length" ? `no visible text within ${this.#maxTokens(options)} tokens` : "an empty answer";
-    throw new RuntimeError("runtime_error", `the model returned ${why}`, { answered: true });
+    const isCut = generation.finishReason === "length";
+    const why = isCut ? `no visible text within ${this.#maxTokens(options)} tokens, so the job needs a larger max_tokens` : "an empty answer";
+    // A model that reasons would use up the same tokens again.
+    throw new RuntimeError("runtime_error", `the model returned ${why}`, { answered: true, retryable: !isCut });
   }
 
   async warmUp(signal: AbortSignal): Promise<void> {

@@ -445,7 +445,7 @@ describe("a router and a hub that disagree", () => {
 
   test("[API5] [PY8] an answer that comes late, after the facilitator said that the payment was used: the job stays accepted, and its key buys no second one", async () => {
     const hub = new TestHub();
-    listen();
+    const logged = listen();
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ success: false, errorReason: "nonce_already_used" }));
     await hub.worker();
     const idempotency = { key: "late", fingerprint: "f" };
@@ -457,8 +457,12 @@ describe("a router and a hub that disagree", () => {
     await hub.stub.cancel(input.id, known.state === "known" ? (known.cancelToken ?? "") : "");
     await hub.pass(TIMING.settleCall - TIMING.settleReport);
     expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "already_used" });
+    // The operator has to decide about it, and is told so once.
+    const told = () => logged().filter(({ event }) => event === "payment_unresolved");
+    expect(told()).toEqual([{ level: "warning", event: "payment_unresolved", job: input.id.slice(0, 8), reason: "already_used" }]);
     expect(await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true })).toMatchObject({ ok: true, jobId: input.id });
     expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId: input.id });
+    expect(told()).toHaveLength(1);
   });
 
   test("[API5] a paid commit writes its key once, in the transaction of its job", async () => {

@@ -69,6 +69,9 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
   });
   // The job has two payments; the spent one is not in doubt.
   expect((await run("show", JOB)).match(/^payment/gm)).toHaveLength(2);
+  // As the log names the job. An order needs the whole id.
+  expect(await run("show", JOB.slice(0, 8))).toBe(await run("show", JOB));
+  expect(await refused("void", JOB.slice(0, 8), "--reason", "x")).toContain("must be its key or the id of its job");
 
   expect(await refused("void", SPENT, "--reason", "x")).toContain("the payment is spent: an order is possible only for an unresolved payment");
   expect(await refused("credit", SVM.replace("cd", "00"), "--reason", "x")).toContain("there is no such payment");

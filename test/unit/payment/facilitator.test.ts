@@ -35,9 +35,9 @@ async function settle(reply: Reply): Promise<unknown> {
 const NO_ANSWERS: [string, Reply, string][] = [
   ["500", { status: 500, body: { success: false, isValid: false, errorReason: "x" } }, "server_error"],
   ["503", { status: 503, body: "" }, "server_error"],
-  ["401", { status: 401, body: { error: "who are you" } }, "invalid_response"],
-  ["404", { status: 404, body: "Not Found" }, "invalid_response"],
-  ["429", { status: 429, body: { error: "slow down" } }, "invalid_response"],
+  ["401", { status: 401, body: { error: "who are you" } }, "http_401"],
+  ["404", { status: 404, body: "Not Found" }, "http_404"],
+  ["429", { status: 429, body: { error: "slow down" } }, "http_429"],
   ["a redirect", { status: 302, headers: { location: "/yes" }, body: { isValid: true, success: true, transaction: "0x1" } }, "redirected"],
   ["a redirect that repeats the body", { status: 307, headers: { location: "/yes" }, body: "" }, "redirected"],
   ["HTML", { body: "<html>" }, "invalid_response"],
@@ -47,7 +47,7 @@ const NO_ANSWERS: [string, Reply, string][] = [
   ["an empty object", { body: {} }, "invalid_response"],
   ["an answer in words", { body: { isValid: "true", success: "true", transaction: "0x1" } }, "invalid_response"],
   ["an answer in numbers", { body: { isValid: 1, success: 1, transaction: "0x1" } }, "invalid_response"],
-  ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "invalid_response"],
+  ["yes with a 400", { status: 400, body: { isValid: true, success: true, transaction: "0x1", payer: PAYER } }, "http_400"],
   ["JSON that nests for ever", { body: `{"isValid":${"[".repeat(50_000)}` }, "invalid_response"],
   ["an endless body", { body: { isValid: true, success: true, transaction: "x".repeat(100_000) } }, "invalid_response"],
   ["a body that is long once it is unpacked", announced(1_000_000), "invalid_response"],
@@ -81,6 +81,13 @@ describe("verify", () => {
   test.each(NO_ANSWERS)("[PY8] %s is no answer", async (_, reply, reason) => {
     expect(await verify(reply)).toEqual({ kind: "unavailable", reason });
   });
+
+  test.each([401, 403, 404, 429])(
+    "[PY8] %i with an answer of another form: the reason is the status, so that the operator sees what is wrong",
+    async (status) => {
+      for (const body of [{}, "no JSON", { isValid: true }]) expect(await verify({ status, body })).toEqual({ kind: "unavailable", reason: `http_${status}` });
+    },
+  );
 
   test("[PY8] nobody there", async () => {
     expect(await verifyPayment(at("http://127.0.0.1:9"), ...texts)).toEqual({ kind: "unavailable", reason: "unreachable" });

@@ -12,6 +12,16 @@ test.each([
   expect(readSettings({ INSTANCE: "evm", PUBLIC_HOST: text }).publicHost).toBe(host);
 });
 
+test("[PY1] the network is one of the instance's chain: nobody could pay on another one", () => {
+  for (const [instance, name, wrong] of [
+    ["evm", "EVM_NETWORK", "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"],
+    ["evm", "EVM_NETWORK", "eip155:abc"],
+    ["svm", "SVM_NETWORK", "eip155:1"],
+  ] as const)
+    expect(() => readSettings({ INSTANCE: instance, [name]: wrong })).toThrow(name);
+  expect(readSettings({ INSTANCE: "evm", EVM_NETWORK: "eip155:143" }).network).toBe("eip155:143");
+});
+
 test("[LM2] TRUSTED_IP_HEADER: Forwarded is refused, because its entries are no plain addresses", () => {
   for (const name of ["Forwarded", "forwarded"]) expect(() => readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: name })).toThrow("TRUSTED_IP_HEADER");
   expect(readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: "X-Forwarded-For" }).trustedIpHeader).toBe("X-Forwarded-For");

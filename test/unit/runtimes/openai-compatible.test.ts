@@ -551,9 +551,14 @@ describe("failures", () => {
     ["a web page", (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"), /text\/html: this is not an OpenAI-compatible server/],
     ["an empty answer", (response) => stream(response, event(chunk({ content: " \n" }, "stop"))), /empty answer/],
     ["no choices at all", (response) => json(response, 200, { choices: [] }), /ended without a finish_reason/],
-    ["only reasoning", (response) => stream(response, event(chunk({ content: "<think>hm" }, "length"))), /no visible text within 512 tokens/],
   ])("[LLM6] %s", async (_title, answer, message) => {
     expect(await failureOf(answer)).toMatchObject({ name: "RuntimeError", code: "runtime_error", retryable: true, message: expect.stringMatching(message) });
+  });
+
+  it("[LLM6] only reasoning, cut by the limit: the same model would use up the same tokens again, so it is not tried again", async () => {
+    const failure = await failureOf((response) => stream(response, event(chunk({ content: "<think>hm" }, "length"))));
+    expect(failure).toMatchObject({ code: "runtime_error", retryable: false, answered: true });
+    expect(failure).toHaveProperty("message", "the model returned no visible text within 512 tokens, so the job needs a larger max_tokens");
   });
 
   it("[LLM6] a warm-up needs an answer, which may have no text", async () => {
