@@ -87,6 +87,11 @@ const workerDoctor = command({
 /** An older report means that the worker does not respond. It writes one at least every 10 s. */
 const STALE_MS = 30_000;
 
+/** True if the worker of a report does not respond. What the report says of its coordinators is then out of date. */
+function isStale({ updated_at }: StatusReport, now: number): boolean {
+  return now - Date.parse(updated_at) > STALE_MS;
+}
+
 /** `compute-router worker status`. */
 const workerStatus = command({
   name: "worker status",
@@ -98,15 +103,17 @@ const workerStatus = command({
     const place = configDir === undefined ? "" : ` --config-dir ${shellWord(untrusted(configDir))}`;
     const reports = runningWorkers(folder);
     const unreported = unreportedWorkers(folder).map(({ pid }) => ({ version: 1, pid, coordinators: [], problem: NO_REPORT }));
-    if (args.json === true) printJson([...reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey) })), ...unreported]);
+    const now = Date.now();
+    if (args.json === true)
+      printJson([...reports.map((report) => ({ ...report, fingerprint: fingerprintOf(report.provider_pubkey), stale: isStale(report, now) })), ...unreported]);
     if (reports.length + unreported.length === 0)
       throw new CliError(
         EXIT.notRunning,
         `no worker runs in ${untrusted(folder)}; if it has another folder, use --config-dir DIR; to start one${needsNewerNode()}: ${ownCommand(`worker start${place}`)}`,
       );
-    if (args.json !== true) for (const report of reports) print(reportText(report, Date.now()));
+    if (args.json !== true) for (const report of reports) print(reportText(report, now));
     if (args.json !== true) for (const { pid, problem } of unreported) print(`process ${pid}  ${problem}; is the disk of ${untrusted(folder)} full?`);
-    const offline = reports.flatMap(({ coordinators }) => coordinators.filter(({ state }) => state !== "online"));
+    const offline = reports.flatMap((report) => report.coordinators.filter(({ state }) => state !== "online" || isStale(report, now)));
     if (offline.length > 0) throw new CliError(EXIT.unreachable, `not online at ${offline.map(({ coordinator }) => coordinator).join(", ")}`);
   },
 });
@@ -153,21 +160,21 @@ function reportText(report: StatusReport, now: number): string {
     llm === null ? "tasks only" : `${llm.model} by ${llm.runtime}`,
     ...(metrics === null ? [] : [metrics]),
     ...(draining ? ["finishing"] : []),
-    ...(now - Date.parse(report.updated_at) > STALE_MS ? [`not responding: its last report is ${duration(now - Date.parse(report.updated_at))} old`] : []),
+    ...(isStale(report, now) ? [`not responding: its last report is ${duration(now - Date.parse(report.updated_at))} old`] : []),
   ];
   return [
     untrusted(about.join("  ")),
     `  ${fingerprintOf(provider_pubkey)}`,
-    ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, now)}`),
+    ...report.coordinators.map((coordinator) => `  ${coordinatorText(coordinator, isStale(report, now), now)}`),
   ].join("\n");
 }
 
-function coordinatorText(report: StatusReport["coordinators"][number], now: number): string {
+function coordinatorText(report: StatusReport["coordinators"][number], stale: boolean, now: number): string {
   const { state, coordinator, cause, network, tier, jobs, job, tokens, rejected, last_rejection, clock_off_ms } = report;
   const done = jobs.LLM_INFER.completed + jobs.TASK.completed;
   const failed = jobs.LLM_INFER.failed + jobs.TASK.failed;
   const parts = [
-    `${state === "online" ? "●" : "○"} ${state}`,
+    stale ? "○ not responding" : `${state === "online" ? "●" : "○"} ${state}`,
     coordinator,
     ...(network === null ? [] : [network]),
     ...(tier === null ? [] : [tier]),
