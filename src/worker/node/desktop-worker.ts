@@ -7,6 +7,7 @@ import * as z from "zod";
 import type { KeyPair } from "../../receipt/ed25519.ts";
 import { ENGINE } from "../../tasks/index.ts";
 import type { Found } from "../runtimes/probe.ts";
+import { announcedNames } from "../runtimes/runtime.ts";
 import {
   createExecutor,
   type KeptResult,
@@ -185,7 +186,7 @@ export class DesktopWorker {
       providerType: "DESKTOP",
       capabilities: runtime === undefined ? ["TASK"] : ["LLM_INFER", "TASK"],
       // Only the model that answers, because a client that asks for a model by name must get that model [JB10].
-      models: runtime === undefined ? [] : [runtime.model],
+      models: runtime === undefined ? [] : announcedNames(runtime),
       ...(runtime?.contextTokens !== undefined && { context: runtime.contextTokens }),
       engine: runtime === undefined ? ENGINE : `${runtime.name}, ${ENGINE}`,
       ...(name !== undefined && { name }),

@@ -115,6 +115,18 @@ export function modelName(id: string): string {
   return parts.findLast((part) => part !== "" && part !== "." && part !== "..") ?? "unnamed";
 }
 
+/** Ollama calls a model without a tag `X:latest`. */
+const LATEST = ":latest";
+
+/**
+ * The names by which a worker announces its model: that of the runtime, and for `X:latest` also `X`, because both mean that model [JB10]. `X` is left out if
+ * the runtime lists another model under that name.
+ */
+export function announcedNames({ model, models }: Pick<Runtime, "model" | "models">): string[] {
+  const short = model.endsWith(LATEST) ? model.slice(0, -LATEST.length) : "";
+  return short === "" || models.includes(short) ? [model] : [model, short];
+}
+
 const NOT_FOR_CHAT = /embed|rerank|whisper|(^|-)bge-|all-minilm|clip|tts/i;
 /** Ollama also lists models that run on remote servers. */
 const REMOTE = /[:-]cloud$/i;
@@ -125,5 +137,5 @@ const REMOTE = /[:-]cloud$/i;
  */
 export function chooseModel(models: readonly ListedModel[], wanted: string | undefined): ListedModel | undefined {
   if (wanted === undefined) return models.find(({ id }) => !NOT_FOR_CHAT.test(modelName(id)) && !REMOTE.test(id));
-  return models.find(({ id }) => id === wanted) ?? models.find(({ id }) => id === `${wanted}:latest`) ?? models.find(({ id }) => modelName(id) === wanted);
+  return models.find(({ id }) => id === wanted) ?? models.find(({ id }) => id === `${wanted}${LATEST}`) ?? models.find(({ id }) => modelName(id) === wanted);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { configFile, writeConfig } from "../../../src/worker/node/worker-config.ts";
+import { announcedNames } from "../../../src/worker/runtimes/runtime.ts";
 import { until } from "../../support/until.ts";
 import { shared } from "./support/ends.ts";
 import { temporaryFolder } from "./support/folder.ts";
@@ -155,6 +156,26 @@ describe("an LLM job that cannot be answered", () => {
       retryable: true,
     });
     expect(await process.says("job_failed")).toMatchObject({ error: "context_length_exceeded" });
+  });
+});
+
+describe("the announced names of a model", () => {
+  it("[JB10] Ollama's X:latest is X too, and a job that names X runs", async () => {
+    const llm = await SlowLlm.start();
+    llm.models = ["llama3.2:latest", "qwen3:8b"];
+    const coordinator = await FakeCoordinator.start();
+    new WorkerProcess(["--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", temporaryFolder()]);
+    const { worker } = await coordinator.registered();
+    expect(await worker.receive("register")).toMatchObject({ models: ["llama3.2:latest", "llama3.2"] });
+    worker.assign({ ...PROMPT, payload: { ...PROMPT.payload, model: "llama3.2" } });
+    (await answer(llm)).finish();
+    expect((await worker.completed("job_ack", "job_progress"))["output"]).toMatchObject({ model: "llama3.2:latest" });
+  });
+
+  it("[JB10] X is left out if it names another model of the server; every other tag is announced alone", () => {
+    expect(announcedNames({ model: "a:latest", models: ["a:latest", "a"] })).toEqual(["a:latest"]);
+    expect(announcedNames({ model: "a:8b", models: ["a:8b"] })).toEqual(["a:8b"]);
+    expect(announcedNames({ model: ":latest", models: [":latest"] })).toEqual([":latest"]);
   });
 });
 
