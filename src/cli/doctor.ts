@@ -18,7 +18,7 @@ import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
 import { NO_REPORT, runningWorkers, unreportedWorkers } from "../worker/node/worker-status.ts";
 import { reasonOf } from "../worker/runtimes/reason.ts";
-import type { Runtime } from "../worker/runtimes/runtime.ts";
+import { namingProblem, type Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
@@ -114,7 +114,9 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
   const { runtime } = found;
   try {
     const others = runtime.models.length - 1;
-    yield { name: "LLM", state: "ok", message: `${runtime.model} by ${runtime.name}${others > 0 ? `, and ${others} more` : ""}` };
+    const message = `${runtime.model} by ${runtime.name}${others > 0 ? `, and ${others} more` : ""}`;
+    const fix = namingProblem(runtime);
+    yield fix === null ? { name: "LLM", state: "ok", message } : { name: "LLM", state: "warn", message, fix };
     const run = await dryRun(key, runtime, signal);
     if (!run.ok)
       return yield {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { installEmbedded, isEmbeddedInstalled } from "../runtimes/embedded-install.ts";
 import { Embedded, type EmbeddedOptions } from "../runtimes/embedded.ts";
 import { findRuntime, type Found } from "../runtimes/probe.ts";
-import { type GenerateOptions, type Generation, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
+import { type GenerateOptions, type Generation, namingProblem, type Runtime, RuntimeError } from "../runtimes/runtime.ts";
 
 /** How often the watch checks for a runtime. */
 const INTERVAL_MS = 30_000;
@@ -25,7 +25,8 @@ const FAILURES = 2;
 
 /** What a watch tells the owner. */
 export type RuntimeNote =
-  | { type: "runtime_ready"; runtime: string; model: string }
+  /** `hint`: what the owner should change about the model. */
+  | { type: "runtime_ready"; runtime: string; model: string; hint?: string }
   | { type: "runtime_lost"; runtime: string; model: string }
   | { type: "runtime_missing"; hint: string; tried: { name: string; url: string; why: string }[] };
 
@@ -164,7 +165,8 @@ export class RuntimeWatch {
       this.#failed.clear();
       this.#saidMissing = false;
       this.#comeback = undefined;
-      this.#options.onNote({ type: "runtime_ready", runtime: runtime.name, model: runtime.model });
+      const hint = namingProblem(runtime);
+      this.#options.onNote({ type: "runtime_ready", runtime: runtime.name, model: runtime.model, ...(hint !== null && { hint }) });
     } catch (error) {
       if (signal.aborted) return;
       const why = error instanceof Error ? error.message : "unexpected error";

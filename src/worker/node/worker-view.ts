@@ -85,7 +85,7 @@ function sentence(note: WorkerNote, check: string): string | null {
     case "tier":
       return `tier: ${note.tier}${note.tier === "Open" ? "; FAST jobs go to other workers" : ""}`;
     case "runtime_ready":
-      return `LLM: ${note.model} by ${note.runtime}`;
+      return `LLM: ${note.model} by ${note.runtime}${note.hint === undefined ? "" : `; ${note.hint}`}`;
     case "runtime_lost":
       return `LLM: ${note.runtime} is no longer available; taking tasks only until it is back`;
     case "runtime_missing":

@@ -1,6 +1,7 @@
 // What a local LLM is to the worker: the interface `Runtime`, its errors, and the choice of a model. On a job's way: the run of an LLM_INFER.
 import * as z from "zod";
 import type { ChatRequest } from "../../protocol/chat.ts";
+import { MODEL_NAME, MODEL_NAME_RULE } from "../../protocol/text.ts";
 
 /** One finished answer. `length` means that the limit of tokens or of the context ended it; `stop` means that it is complete. */
 export type Generation = {
@@ -125,6 +126,12 @@ const LATEST = ":latest";
 export function announcedNames({ model, models }: Pick<Runtime, "model" | "models">): string[] {
   const short = model.endsWith(LATEST) ? model.slice(0, -LATEST.length) : "";
   return short === "" || models.includes(short) ? [model] : [model, short];
+}
+
+/** What to tell the owner of a model that no job can ask for, because of its name; null if jobs can. Jobs that name no model run on it all the same. */
+export function namingProblem(runtime: Pick<Runtime, "model" | "models">): string | null {
+  if (announcedNames(runtime).some((name) => MODEL_NAME.test(name))) return null;
+  return `jobs cannot ask for "${runtime.model}" by its name, which ${MODEL_NAME_RULE}: rename the model`;
 }
 
 const NOT_FOR_CHAT = /embed|rerank|whisper|(^|-)bge-|all-minilm|clip|tts/i;

@@ -331,6 +331,18 @@ describe("worker doctor", () => {
     });
   });
 
+  it("[JB10] says that no job can ask for a model because of its name", async () => {
+    const llm = await SlowLlm.start();
+    llm.models = ["My Model.Q4.gguf"];
+    void until("the trial prompt", () => llm.answers[0]).then(({ finish }) => finish());
+    const { checks } = await examine("--url", NOBODY, "--llm-url", llm.baseUrl, "--config-dir", withKey().folder);
+    expect(checks.get("LLM")).toMatchObject({
+      state: "warn",
+      message: "My Model.Q4.gguf by openai-compatible",
+      fix: expect.stringMatching(/^jobs cannot ask for "My Model\.Q4\.gguf" by its name, which must be .*: rename the model$/),
+    });
+  });
+
   it("reports an unreachable coordinator, a key that others can read and a missing LLM, each with the fix", async () => {
     const away = await examine("--url", NOBODY, "--llm-url", "http://127.0.0.1:2", "--config-dir", withKey().folder);
     expect(away).toMatchObject({ code: 6, stderr: "one check failed\n" });

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { MODEL_NAME_RULE } from "../../../src/protocol/text.ts";
 import { OpenAiCompatible } from "../../../src/worker/runtimes/openai-compatible.ts";
 import type { Found } from "../../../src/worker/runtimes/probe.ts";
 import { type Runtime, RuntimeError } from "../../../src/worker/runtimes/runtime.ts";
@@ -59,6 +60,13 @@ describe("the watch over the LLM runtime", () => {
     await watched.start();
     expect(tiny.warm).toBe(1);
     expect(notes).toEqual([{ type: "runtime_ready", runtime: "ollama", model: "tiny" }]);
+  });
+
+  it("[JB10] says when it announces a model that no job can ask for by its name", async () => {
+    const { watch: watched, notes } = watch([{ ok: true, runtime: runtime("My Model.Q4.gguf") }]);
+    await watched.start();
+    const hint = `jobs cannot ask for "My Model.Q4.gguf" by its name, which ${MODEL_NAME_RULE}: rename the model`;
+    expect(notes).toEqual([{ type: "runtime_ready", runtime: "ollama", model: "My Model.Q4.gguf", hint }]);
   });
 
   it("a runtime that does not answer is reported once as missing, and announced when it answers", async () => {

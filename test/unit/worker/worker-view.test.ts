@@ -150,6 +150,10 @@ describe("views", () => {
     view.note({ type: "runtime_missing", hint: "run: ollama pull llama3.2", tried: [] }, after(ONLINE));
     expect(out.split("\n")).toHaveLength(2);
     expect(out).toContain("no LLM: taking tasks only; to get one, run: ollama pull llama3.2\n● online");
+    view.note(READY, after(ONLINE, READY));
+    view.note({ ...READY, hint: "rename the model" }, after(ONLINE, READY));
+    expect(out).toContain("LLM: tiny-chat by ollama\n");
+    expect(out).toContain("LLM: tiny-chat by ollama; rename the model\n");
     view.note({ type: "clock", coordinator: EVM, verdict: "doubtful", off_ms: 65_000 }, after(ONLINE));
     view.note({ type: "clock", coordinator: EVM, verdict: "refused", off_ms: -8_000_000 }, after(ONLINE));
     expect(out).toContain(
