@@ -16,13 +16,14 @@ import { ReasonedSocket } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
+import { folderOption } from "../worker/node/worker-config.ts";
 import { NO_REPORT, runningWorkers, unreportedWorkers } from "../worker/node/worker-status.ts";
 import { reasonOf } from "../worker/runtimes/reason.ts";
 import { namingProblem, type Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
 import { type CliError, EXIT } from "./command.ts";
 import { coordinatorUrls } from "./seeker.ts";
-import { folderOption, type WorkerPlan } from "./worker-plan.ts";
+import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How long the first answer may take, because the model may have to be loaded. */
 const LLM_TIMEOUT_MS = 120_000;

@@ -9,10 +9,11 @@ import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/me
 import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.ts";
 import { firstStatus, nextStatus, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
+import { folderOption } from "../worker/node/worker-config.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
 import { SAME_KEYPRESS_MS } from "./same-keypress.ts";
-import { folderOption, type WorkerPlan } from "./worker-plan.ts";
+import type { WorkerPlan } from "./worker-plan.ts";
 
 /** How often the seconds on the screen are updated, and the status file if anything has changed. */
 const TICK_MS = 1_000;

@@ -5,7 +5,6 @@ import { LIMITS } from "../protocol/limits.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
 import { defaultKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.ts";
-import { shellWord } from "../worker/node/program.ts";
 import type { LlmWish } from "../worker/node/runtime-watch.ts";
 import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";
@@ -89,15 +88,15 @@ export type WorkerPlan = {
 };
 
 /**
- * Makes the plan.
+ * Makes the plan. With `replacesConfig` a configuration that cannot be read counts as none.
  * @throws {CliError} if options or configuration are not valid
  */
-export function workerPlan(args: WorkerOptions, urls: readonly string[]): WorkerPlan {
+export function workerPlan(args: WorkerOptions, urls: readonly string[], { replacesConfig = false }: { replacesConfig?: boolean } = {}): WorkerPlan {
   const folder = configFolder({ configDir: args["config-dir"] });
   const file = configFile(folder);
   const result = readConfig(file);
-  if (!result.ok) throw new CliError(EXIT.usage, result.message);
-  const { config } = result;
+  if (!result.ok && !replacesConfig) throw new CliError(EXIT.usage, result.message);
+  const config = result.ok ? result.config : null;
   // A path in the configuration begins at its folder: a service may start the worker in any other one.
   const key = args.key === undefined ? resolve(folder, config?.key ?? defaultKeyFile(folder)) : resolve(args.key);
   const metrics = args.metrics ?? config?.metrics;
@@ -116,11 +115,6 @@ export function workerPlan(args: WorkerOptions, urls: readonly string[]): Worker
     config,
     configFile: file,
   };
-}
-
-/** The option for the folder of a plan in a command that a message suggests; empty for the usual folder. */
-export function folderOption({ folder }: WorkerPlan): string {
-  return folder === configFolder() ? "" : ` --config-dir ${shellWord(folder)}`;
 }
 
 /** The coordinators of the options, or else of the environment, of the configuration, or of this machine. */

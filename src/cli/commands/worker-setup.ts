@@ -35,7 +35,7 @@ export const workerInit = command({
   many: ["url"],
   run: async (args, all) => {
     const saidCode = args.pair === undefined ? "" : readPairingCode(args.pair);
-    const plan = workerPlan(args, all("url"));
+    const plan = workerPlan(args, all("url"), { replacesConfig: args.force === true });
     const asks = isInteractive() && args.yes !== true && args.json !== true;
     if (!asks && plan.config !== null && args.force !== true) throw new CliError(EXIT.usage, `${plan.configFile} exists already; to replace it, use --force`);
     const color = (process.env["NO_COLOR"] ?? "") === "";
@@ -43,8 +43,7 @@ export const workerInit = command({
       ? await withPrompt((prompt) => askSetup(plan, saidCode, prompt, color))
       : { coordinators: plan.coordinators, name: plan.name ?? "", wish: plan.wish, code: saidCode };
     const result = keyOf(plan);
-    const config = configOf(setup, plan, args);
-    writeConfig(plan.configFile, config);
+    keepConfig(plan.configFile, configOf(setup, plan, args));
     const { key, made } = result;
     if (args.json !== true) {
       print(`${asks ? "\n" : ""}key            ${shortKey(key.publicKey)} ${made ? "created: keep a copy of" : "in"} ${untrusted(plan.keyFile)}`);
@@ -66,6 +65,14 @@ function keyOf({ keyFile }: WorkerPlan): Extract<KeyFileResult, { ok: true }> {
   const result = readOrMakeKeyFile(keyFile);
   if (!result.ok) throw new CliError(EXIT.key, result.message);
   return result;
+}
+
+function keepConfig(file: string, config: WorkerConfig): void {
+  try {
+    writeConfig(file, config);
+  } catch (error) {
+    throw new CliError(EXIT.key, `cannot write the configuration ${file} (${codeOf(error)}); use --config-dir DIR`, { cause: error });
+  }
 }
 
 function configOf(

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { parseJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { codeOf, makeFolder, replaceFile } from "./atomic-files.ts";
-import { ownCommand } from "./program.ts";
+import { ownCommand, shellWord } from "./program.ts";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");
 
@@ -47,18 +47,17 @@ export function readConfig(file: string): ConfigResult {
     if (codeOf(error) === "ENOENT") return { ok: true, config: null };
     return { ok: false, message: `cannot read ${file}: ${error instanceof Error ? error.message : "unknown error"}` };
   }
+  const cure = `correct it, or replace it: ${ownCommand(`worker init --force${folderOption({ folder: dirname(file) })}`)}`;
   // A byte order mark is not JSON, but editors of Windows write one.
   const json = parseJson(text.replace(/^\uFEFF/, ""));
-  if (json === undefined) {
-    return { ok: false, message: `${file} is not JSON; correct it, or delete it and run: ${ownCommand("worker init")}` };
-  }
+  if (json === undefined) return { ok: false, message: `${file} is not JSON; ${cure}` };
   const parsed = WorkerConfig.safeParse(json);
   if (parsed.success) return { ok: true, config: parsed.data };
   const issue = parsed.error.issues[0];
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
   return {
     ok: false,
-    message: `${file} is not a valid configuration: ${where}${issue?.message ?? "unknown error"}; correct it, or delete it and run: ${ownCommand("worker init")}`,
+    message: `${file} is not a valid configuration: ${where}${issue?.message ?? "unknown error"}; ${cure}`,
   };
 }
 
@@ -83,4 +82,9 @@ export function configFolder({ configDir, env = process.env, platform = process.
   if (platform === "win32") return join(env["APPDATA"] ?? join(home, "AppData", "Roaming"), "compute-router");
   if (platform === "darwin") return join(home, "Library", "Application Support", "compute-router");
   return join(home, ".config", "compute-router");
+}
+
+/** The option for a folder in a command that a message suggests; empty for the usual folder. */
+export function folderOption({ folder }: { folder: string }): string {
+  return folder === configFolder() ? "" : ` --config-dir ${shellWord(folder)}`;
 }

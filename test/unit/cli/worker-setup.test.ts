@@ -81,6 +81,27 @@ describe("worker init", () => {
     expect(JSON.parse((await init("--force", "--name", "other")).stdout)).toMatchObject({ provider_pubkey: publicKey });
   });
 
+  it("says in one line that the configuration cannot be written", async () => {
+    const { folder } = withKey();
+    // The draft has no place, as in a folder of another user.
+    mkdirSync(join(folder, "worker.json.new"));
+    const { code, stdout, stderr } = await runHere(["worker", "init", "--url", NOBODY, "--tasks-only", "--config-dir", folder]);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
+    expect(stderr).toMatch(/^cannot write the configuration .*worker\.json \(\w+\); use --config-dir DIR\n$/);
+  });
+
+  it("--force replaces a configuration that cannot be read, as the error about it suggests", async () => {
+    const { folder, publicKey } = withKey();
+    put(folder, "worker.json", "{");
+    const init = (...more: string[]) => runHere(["worker", "init", "--url", NOBODY, "--tasks-only", "--config-dir", folder, "--json", ...more]);
+    const cure = `correct it, or replace it: npx compute-router worker init --force --config-dir ${folder}`;
+    expect(await init()).toMatchObject({ code: 2, stderr: `${join(folder, "worker.json")} is not JSON; ${cure}\n` });
+    expect(JSON.parse((await init("--force")).stdout)).toMatchObject({ provider_pubkey: publicKey, key_made: false });
+    expect(readConfig(configFile(folder))).toMatchObject({ ok: true, config: { coordinators: [{ url: NOBODY }] } });
+    put(folder, "worker.json", "{}");
+    expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining(`; ${cure}\n`) });
+  });
+
   it("keeps what a configuration has and no option changes, and writes down every option", async () => {
     const folder = temporaryFolder();
     const [key, modelFile] = [join(folder, "own.key"), join(folder, "small.gguf")];
