@@ -1,6 +1,7 @@
 // The checks of `worker doctor`: Node, configuration, key, coordinators, a trial job, the LLM. It changes nothing.
 import { randomUUID } from "node:crypto";
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, lstatSync } from "node:fs";
+import { dirname } from "node:path";
 import * as z from "zod";
 import { LIMITS } from "../protocol/limits.ts";
 import { parseJson } from "../protocol/json.ts";
@@ -10,7 +11,6 @@ import { untrusted } from "../protocol/text.ts";
 import { TIMING } from "../protocol/times.ts";
 import { type KeyPair, keyPair, shortKey } from "../receipt/ed25519.ts";
 import { verifyReceipt } from "../receipt/receipt.ts";
-import { codeOf } from "../worker/node/atomic-files.ts";
 import { hasWebSocket, needsNewerNode, NO_WEBSOCKET, ownCommand } from "../worker/node/program.ts";
 import { ReasonedSocket } from "../worker/node/connect-reason.ts";
 import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/node/desktop-worker.ts";
@@ -65,14 +65,23 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   yield running(plan, result.ok ? result.key.publicKey : null);
 }
 
+/** True if files can be created in a folder, or if the folder is missing and can be created: its nearest parent that exists decides. */
+function canWrite(folder: string): boolean {
+  try {
+    let at = folder;
+    // Not existsSync: a link to nothing exists, and no folder can be created in its place.
+    while (lstatSync(at, { throwIfNoEntry: false }) === undefined && at !== dirname(at)) at = dirname(at);
+    accessSync(at, constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function configuration(plan: WorkerPlan): Check {
   const { config, configFile, folder } = plan;
-  try {
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT")
-      return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "use another folder: --config-dir DIR", exit: EXIT.key };
-  }
+  if (!canWrite(folder))
+    return { name: "configuration", state: "fail", message: `${folder} cannot be written`, fix: "use another folder: --config-dir DIR", exit: EXIT.key };
   if (config !== null) return { name: "configuration", state: "ok", message: configFile };
   return {
     name: "configuration",

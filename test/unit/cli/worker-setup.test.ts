@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
@@ -325,11 +325,17 @@ describe("worker doctor", () => {
     expect(closed).toMatchObject({ ...unreachable, message: "the coordinator closed the socket: code 1013" });
   });
 
-  it("says that the folder of the configuration cannot be written", async () => {
-    const plan = workerPlan({ "config-dir": withKey().folder, "tasks-only": true }, [NOBODY]);
-    for await (const check of examineAll({ ...plan, folder: "/dev/null/x" })) {
+  it.each([
+    ["is in a file", "file"],
+    ["would have to be created where a link leads nowhere", "link"],
+  ])("says that the folder of the configuration cannot be written: it %s", async (_, place) => {
+    const { folder } = withKey();
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    const there = place === "link" ? join(folder, "link", "a", "b") : "/dev/null/x";
+    const plan = workerPlan({ "config-dir": folder, "tasks-only": true }, [NOBODY]);
+    for await (const check of examineAll({ ...plan, folder: there })) {
       if (check.name !== "configuration") continue;
-      expect(check).toMatchObject({ state: "fail", exit: 3, message: "/dev/null/x cannot be written" });
+      expect(check).toMatchObject({ state: "fail", exit: 3, message: `${there} cannot be written` });
       return;
     }
     expect.unreachable();
