@@ -47,6 +47,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     const { job_id: id } = JSON.parse(commit.text) as { job_id: string };
     expect(await page.locator("#commitCheap form details").innerText()).toContain("Headers");
 
+    expect(await page.locator("#getModel input[name=id]").inputValue()).toBe("llama3.2:latest");
     const job = await send(page, "getJob", /^200 OK/);
     expect(JSON.parse(job.text)).toMatchObject({ id, status: "pending" });
     const own = await fetch(`${coordinator.url}/v1/jobs/${id}`);

@@ -127,7 +127,8 @@ class TryIt {
 function keepJobId(text: string): void {
   const [, id] = /^\{"job_id":"([0-9a-f-]{36})"/.exec(text) ?? [];
   if (id === undefined) return;
-  for (const field of document.querySelectorAll("input[data-in=path][name=id]")) if (field instanceof HTMLInputElement) field.value = id;
+  for (const field of document.querySelectorAll('form[data-path^="/v1/jobs/"] input[data-in=path][name=id]'))
+    if (field instanceof HTMLInputElement) field.value = id;
 }
 
 /** Replaces the user id of the examples by a random one: every reader knows the id of the examples, and could act as that user. */

@@ -36,6 +36,12 @@ describe("OpenAPI document", () => {
     }
   });
 
+  test("[API8] the requests of /docs name no model, which an instance may not have", () => {
+    const requests = examples.filter(({ where }) => where.endsWith(" request"));
+    const models = requests.flatMap(({ value }) => /"model":"([^"]*)"/.exec(JSON.stringify(value))?.[1] ?? []);
+    expect(models).toEqual(["auto", "auto"]);
+  });
+
   test("[API8] every JSON body is a named schema with an example", () => {
     for (const { path, operation } of operations.filter(({ path }) => path.startsWith("/v1/"))) {
       for (const [status, answer] of Object.entries(operation.responses)) {
