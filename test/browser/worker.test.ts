@@ -272,8 +272,11 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await first.page.getByLabel("Pairing code").fill("A1B2C3");
       await first.press("Pair");
       await first.says("#pair-result", "Asking the coordinator.");
+      expect(await first.page.title()).toBe("Ready · Compute Router worker");
       await second.press("Take over here");
       await first.says("#other-title", "Another tab has taken over");
+      expect(await first.page.title()).toBe("Worker · Compute Router");
+      expect(await first.page.locator("#live").textContent()).toBe("");
       network.mend();
       await second.page.close();
       await first.says("#pair-result", "No answer");

@@ -19,6 +19,8 @@ export class StatePanel {
   readonly #accepted = element("fact-accepted", HTMLElement);
   readonly #time = element("fact-time", HTMLElement);
   readonly #tier = element("fact-tier", HTMLElement);
+  /** The title of the page before it shows a state. */
+  readonly #pageTitle = document.title;
   #lastJob: { job: NonNullable<Report["job"]>; until: number } | null = null;
 
   constructor(onAct: (act: View["button"]["act"]) => void) {
@@ -45,6 +47,12 @@ export class StatePanel {
     setText(this.#tier, report.link.kind === "online" ? (report.link.tier ?? "–") : "–");
     document.title = `${view.title} · Compute Router worker`;
     return lingering === null ? null : lingering.until - now;
+  }
+
+  /** Says nothing about a worker any more, because another tab runs it. */
+  clear(): void {
+    document.title = this.#pageTitle;
+    setText(this.#live, "");
   }
 
   /** Shows the totals. */

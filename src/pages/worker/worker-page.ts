@@ -99,6 +99,7 @@ export class WorkerPage {
     this.#outdated = false;
     this.#storageIs("kept");
     void this.#screen.want(false);
+    this.#state.clear();
     this.#showWorker(false);
     this.#pair.interrupted();
   }
