@@ -1,13 +1,18 @@
 // The first jobs that `npm start` and `npm run start:paid` run, and the help that they print afterwards. Importing this file runs nothing.
+import { join } from "node:path";
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
 import { untrusted } from "../src/protocol/text.ts";
+import { shellWord } from "../src/worker/node/program.ts";
 import { type LocalLlm, TOY } from "./bring-up.ts";
 import type { Coordinator } from "./coordinator-process.ts";
 
 const JOB = `{"job_type":"TASK","user_id":"me","payload":{"task_type":"classify","input":"What a lovely day."}}`;
 
-/** What a newcomer can do next. */
-export function banner(coordinators: readonly Coordinator[], llm: LocalLlm): string {
+/** Where a coordinator is. */
+type Place = Pick<Coordinator, "instance" | "url" | "socketUrl">;
+
+/** What a newcomer can do next. `state` is the folder of `--state`, where the state of one more worker has a place too. */
+export function banner(coordinators: readonly Place[], llm: LocalLlm, state: string): string {
   const [first] = coordinators;
   if (first === undefined) return "";
   return `
@@ -18,7 +23,7 @@ ${rows(coordinators)}
   ${llmLine(llm)}
 
   One more worker, with the LLM server of this machine if there is one${llm.kind === "toy" ? " (the toy then leaves LLM jobs to it)" : ""}:
-    npm run worker -- --url ${first.socketUrl} --config-dir .state/my-worker
+    npm run worker -- --url ${first.socketUrl} --config-dir ${shellWord(join(state, "my-worker"))}
 
   A browser or a phone as one more worker:
     ${first.url}/worker
@@ -66,7 +71,7 @@ function llmLine(llm: LocalLlm): string {
     : `LLM answers are ${TOY.about}. For real ones: ${llm.cure}, then start again.`;
 }
 
-function rows(coordinators: readonly Coordinator[]): string {
+function rows(coordinators: readonly Place[]): string {
   return coordinators.map(({ instance, url, socketUrl }) => `  ${instance}   ${url}   docs ${url}/docs   workers ${socketUrl}`).join("\n");
 }
 

@@ -32,12 +32,12 @@ async function runJobs(coordinators: readonly Coordinator[], { signal, elapsed }
   return good === all;
 }
 
-async function run({ once, ports, state }: StartOptions, session: Session): Promise<number> {
-  const place = { command: "npm start", ports, stateDir: resolve(ROOT, state ?? ".state") };
+async function run({ once, ports, state = ".state" }: StartOptions, session: Session): Promise<number> {
+  const place = { command: "npm start", ports, stateDir: resolve(ROOT, state) };
   await assertPortsFree(place);
   const { coordinators, llm } = await bringUp(session, { ...place, settings: { evm: SETTINGS, svm: SETTINGS } });
   const good = await runJobs(coordinators, session);
-  return await afterJobs(session, { once, good, banner: banner(coordinators, llm), failures: failuresOf(coordinators) });
+  return await afterJobs(session, { once, good, banner: banner(coordinators, llm, state), failures: failuresOf(coordinators) });
 }
 
 async function main(): Promise<number> {
