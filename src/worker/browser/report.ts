@@ -79,7 +79,7 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
         ? { tone: "info", text: "Connected, and the coordinator has checked the key." }
         : { tone: "warning", text: "Connected, but the coordinator has not checked the key: it gives no PRIVATE jobs." };
     case "offline":
-      return { tone: "warning", text: `Connection lost: ${note.cause}${note.code === null ? "" : ` (${note.code})`}.` };
+      return { tone: "warning", text: `Offline: ${note.cause}${note.code === null ? "" : ` (${note.code})`}.` };
     case "job_failed":
       return { tone: "warning", text: `Job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message}).` };
     case "job_cancelled":

@@ -232,11 +232,11 @@ describe("the list of events", () => {
     ],
     [
       { type: "offline", code: 1006, cause: "connection lost", retry_in_ms: 1 },
-      { tone: "warning", text: "Connection lost: connection lost (1006)." },
+      { tone: "warning", text: "Offline: connection lost (1006)." },
     ],
     [
       { type: "offline", code: null, cause: "no answer", retry_in_ms: 1 },
-      { tone: "warning", text: "Connection lost: no answer." },
+      { tone: "warning", text: "Offline: no answer." },
     ],
     [{ ...ACK, status: "accepted", error: null }, null],
     [
