@@ -42,8 +42,8 @@ const Challenge = z.object({ type: z.literal("challenge"), network: z.string(), 
 /** The health of a coordinator, and the difference between its clock and this machine's. */
 type SeenHealth = { network: string; workersOnline: number; ms: number; skewMs: number };
 
-/** Checks everything that a worker needs and yields each result as soon as it is known. It changes nothing. */
-export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, undefined> {
+/** Checks everything that a worker needs and yields each result as soon as it is known. It changes nothing. `llmTimeoutMs` limits the wait for the LLM. */
+export async function* examine(plan: WorkerPlan, llmTimeoutMs: number = LLM_TIMEOUT_MS): AsyncGenerator<Check, void, undefined> {
   if (hasWebSocket()) yield { name: "node", state: "ok", message: process.versions.node };
   else yield { name: "node", state: "fail", message: `${process.versions.node} has no WebSocket`, fix: NO_WEBSOCKET, exit: EXIT.error };
   yield configuration(plan);
@@ -61,7 +61,7 @@ export async function* examine(plan: WorkerPlan): AsyncGenerator<Check, void, un
   // Without a key file, any key shows whether this machine can sign.
   const key = result.ok ? result.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
   yield await task(key);
-  yield* llm(plan.wish, key);
+  yield* llm(plan.wish, key, llmTimeoutMs);
   yield running(plan, result.ok ? result.key.publicKey : null);
 }
 
@@ -103,10 +103,10 @@ async function task(key: KeyPair): Promise<Check> {
   };
 }
 
-async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, void, undefined> {
+async function* llm(wish: LlmWish | null, key: KeyPair, timeoutMs: number): AsyncGenerator<Check, void, undefined> {
   if (wish === null) return yield { name: "LLM", state: "ok", message: "not used: tasks only" };
   if (needsInstall(wish)) return yield { name: "LLM", state: "warn", message: "the embedded runtime is not installed yet", fix: "the first start installs it" };
-  const signal = AbortSignal.timeout(LLM_TIMEOUT_MS);
+  const signal = AbortSignal.timeout(timeoutMs);
   const found = await llmFinder(wish, () => {})(signal).catch((error: unknown) => ({
     ok: false as const,
     tried: [],
@@ -114,10 +114,12 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
   }));
   if (!found.ok) {
     const tried = found.tried.filter(({ why }) => why !== "not running").map(({ name, url, why }) => `${name} at ${url} ${why}`);
+    // A server without the wanted model was found all the same.
+    const isFound = found.tried.some(({ why }) => why.startsWith("has no model"));
     return yield {
       name: "LLM",
       state: "warn",
-      message: `no LLM server found: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`,
+      message: isFound ? `${tried.join("; ")}: tasks only` : `no LLM server found: tasks only${tried.length === 0 ? "" : ` (${tried.join("; ")})`}`,
       fix: found.hint,
     };
   }
@@ -132,7 +134,7 @@ async function* llm(wish: LlmWish | null, key: KeyPair): AsyncGenerator<Check, v
       return yield {
         name: "answer",
         state: "warn",
-        message: `a trial prompt failed: ${run.message}`,
+        message: `a trial prompt failed: ${signal.aborted ? `no answer in ${timeoutMs / 1000} s` : run.message}`,
         fix: "see the log of the runtime, or use another model: --model NAME",
       };
     const speed = run.tokens === null || run.ms === 0 ? "" : `, ${Math.round((1000 * run.tokens) / run.ms)} tok/s`;

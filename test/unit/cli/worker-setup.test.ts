@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
+import { type Check, checkCoordinator, examine as examineAll } from "../../../src/cli/doctor.ts";
 import { workerPlan } from "../../../src/cli/worker-plan.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/ed25519.ts";
 import { lockWorker, processTag, thisProcess, workerId } from "../../../src/worker/node/worker-lock.ts";
@@ -355,6 +355,24 @@ describe("worker doctor", () => {
       state: "warn",
       message: expect.stringMatching(/^a trial prompt failed: /),
       fix: expect.stringContaining("--model NAME"),
+    });
+  });
+
+  it("says how long it has waited for an LLM that does not answer", async () => {
+    const llm = await SlowLlm.start();
+    const plan = workerPlan({ "config-dir": withKey().folder, "llm-url": llm.baseUrl }, [NOBODY]);
+    const checks: Check[] = [];
+    for await (const check of examineAll(plan, 1_000)) checks.push(check);
+    expect(checks.find(({ name }) => name === "answer")).toMatchObject({ state: "warn", message: "a trial prompt failed: no answer in 1 s" });
+  });
+
+  it("says which models a server has instead of the one that was asked for", async () => {
+    const llm = await SlowLlm.start();
+    llm.models = ["small", "large"];
+    const { checks } = await examine("--url", NOBODY, "--llm-url", llm.baseUrl, "--model", "nope", "--config-dir", withKey().folder);
+    expect(checks.get("LLM")).toMatchObject({
+      state: "warn",
+      message: `openai-compatible at ${llm.baseUrl} has no model "nope"; it has small, large: tasks only`,
     });
   });
 
