@@ -23,6 +23,7 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
     meta: { name: `compute-router ${name}`, description, hidden },
     args,
     run: async (context) => {
+      refuseWithoutValue(context.rawArgs, args, name);
       for (const [option, value] of Object.entries(context.args)) {
         if (option === "_") continue;
         const definition = args[option] ?? args[option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)];
@@ -38,6 +39,20 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
       await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },
   });
+}
+
+/**
+ * Refuses an option that needs a value and is directly followed by another option. The parser would take that one as the value. A value that looks like an
+ * option can be given as `--option=value`.
+ * @throws {CliError}
+ */
+export function refuseWithoutValue(rawArgs: readonly string[], args: ArgsDef, name: string): void {
+  const end = rawArgs.indexOf("--");
+  for (const [i, arg] of rawArgs.slice(0, end === -1 ? rawArgs.length : end).entries()) {
+    const option = arg.slice(2);
+    const [, next = ""] = /^--(?:no-)?([^=]+)/.exec(rawArgs[i + 1] ?? "") ?? [];
+    if (arg.startsWith("--") && args[option]?.type === "string" && Object.hasOwn(args, next)) throw usage(`--${option} needs a value`, name);
+  }
 }
 
 /** Every value of an option on a command line. The parser keeps only the last one. */

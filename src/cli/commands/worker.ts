@@ -8,7 +8,7 @@ import { NO_REPORT, runningWorkers, type StatusReport, unreportedWorkers } from 
 import { untrusted } from "../../protocol/text.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
-import { CliError, command, EXIT, print, printJson } from "../command.ts";
+import { CliError, command, EXIT, print, printJson, refuseWithoutValue } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
 import { KEY_ARGS, WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, type WorkerPlan, workerPlan } from "../worker-plan.ts";
 import { claimPairing, pairedText } from "./pair.ts";
@@ -137,6 +137,7 @@ export const worker = defineCommand({
   args: WORKER_START_ARGS,
   default: "start",
   setup: ({ rawArgs }) => {
+    refuseWithoutValue(rawArgs, WORKER_START_ARGS, "worker");
     // citty ignores options before the sub-command, so the worker would start with other settings than the user wrote.
     const at = rawArgs.findIndex((arg) => Object.hasOwn(subCommands, arg));
     const before = rawArgs[at - 1] ?? "";

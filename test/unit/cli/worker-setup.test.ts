@@ -238,11 +238,26 @@ describe("worker init", () => {
     [["--url", NOBODY, "--url", "ws://127.0.0.1:2/", "--network", "eip155:1"], "--network is for one coordinator"],
     [["--name", "a", "--name", "b"], "--name was given more than once"],
     [["--name=a", "--name=b"], "--name was given more than once"],
+    [["--url", "--tasks-only"], "--url needs a value"],
+    [["--url", "--name=a"], "--url needs a value"],
     [["--metrics", "nowhere"], "--metrics"],
     [["--metrics", "127.0.0.1:99999"], "--metrics"],
   ])("start %o is a usage error", async (args, message) => {
     const { code, stderr } = await runHere(["worker", "start", "--config-dir", temporaryFolder(), ...args]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  it("an option that needs a value does not take the next option for it, also without a command; after = it may look like one", async () => {
+    const folder = temporaryFolder();
+    for (const command of [["worker"], ["worker", "start"]])
+      expect(await runHere([...command, "--url", "--config-dir", folder])).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/^--url needs a value; see: /),
+      });
+    expect(await runHere(["quote", "--url", "--json"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/^--url needs a value; see: /) });
+    const init = await runHere(["worker", "init", "--name=--url", "--tasks-only", "--url", NOBODY, "--config-dir", folder]);
+    expect(init).toMatchObject({ code: 0, stderr: "" });
+    expect(readConfig(configFile(folder))).toMatchObject({ config: { name: "--url" } });
   });
 
   it("options before the command are refused, not dropped", async () => {
