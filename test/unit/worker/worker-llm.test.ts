@@ -164,9 +164,10 @@ describe("the announced names of a model", () => {
     const llm = await SlowLlm.start();
     llm.models = ["llama3.2:latest", "qwen3:8b"];
     const coordinator = await FakeCoordinator.start();
-    new WorkerProcess(["--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", temporaryFolder()]);
+    const process = new WorkerProcess(["--url", coordinator.url, "--llm-url", llm.baseUrl, "--config-dir", temporaryFolder()]);
     const { worker } = await coordinator.registered();
     expect(await worker.receive("register")).toMatchObject({ models: ["llama3.2:latest", "llama3.2"] });
+    expect(await process.says("runtime_ready")).toMatchObject({ model: "llama3.2:latest" });
     worker.assign({ ...PROMPT, payload: { ...PROMPT.payload, model: "llama3.2" } });
     (await answer(llm)).finish();
     expect((await worker.completed("job_ack", "job_progress"))["output"]).toMatchObject({ model: "llama3.2:latest" });
