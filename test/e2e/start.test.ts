@@ -40,11 +40,15 @@ function jobs(lines: readonly string[], kind: string): string[] {
 }
 
 /** An output without what differs from run to run: times, keys, ports, and what there is to do on this machine to get an LLM. */
-function lasting(lines: readonly string[], { evm, svm }: { evm: number; svm: number } = { evm: 4010, svm: 4020 }): { steps: string[]; rest: string } {
+function lasting(
+  lines: readonly string[],
+  { evm, svm, state }: { evm: number; svm: number; state: string } = { evm: 4010, svm: 4020, state: ".state" },
+): { steps: string[]; rest: string } {
   const same = lines.map((line) =>
     line
       .replaceAll(String(evm), "4010")
       .replaceAll(String(svm), "4020")
+      .replace(`--config-dir ${state}/my-worker`, "--config-dir .state/my-worker")
       .replaceAll(/[0-9a-f]{8}…/g, "key…")
       .replaceAll(/ *[0-9]+\.[0-9] s/g, " time")
       .replace(/no LLM .*: the toy/, "no LLM: the toy")
@@ -108,7 +112,8 @@ describe("npm start", () => {
   });
 
   it("brings up both instances with a worker each, runs a verified job of every kind on both, stays up with a banner until Ctrl-C, and then leaves no child behind", async () => {
-    const { child, evm, svm, text } = await start(temporaryFolder("start"));
+    const state = temporaryFolder("start");
+    const { child, evm, svm, text } = await start(state);
     await until("banner", () => (text().includes("up until Ctrl-C") && text().includes("curl") ? true : undefined), text, 100_000);
     for (const kind of ["LLM_INFER", "summarize", "classify", "extract_json"]) {
       expect(
@@ -126,7 +131,7 @@ describe("npm start", () => {
     ).toHaveLength(1);
     // The README shows what is printed here, word for word.
     const [, shown = ""] = /^This is what it prints.*?^```$(.*?)^```$/ms.exec(readFileSync(join(ROOT, "README.md"), "utf8")) ?? [];
-    const [here, there] = [lasting(child.lines, { evm, svm }), lasting(shown.split("\n"))];
+    const [here, there] = [lasting(child.lines, { evm, svm, state }), lasting(shown.split("\n"))];
     expect(here.rest).toBe(there.rest);
     expect(here.steps).toEqual(there.steps);
     for (const port of [evm, svm]) expect((await get(`http://127.0.0.1:${port}/v1/health`)).body).toMatchObject({ status: "ok", workers_online: 1 });
