@@ -443,8 +443,8 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     "PY9",
     "a credit is not saved",
     "payment-moves.ts",
-    "savePayment(state, payment, ctx, true);",
-    "savePayment(state, payment, { ...ctx, rows: [] }, true);",
+    "savePayment(state, payment, ctx, { opensCredit: true });",
+    "savePayment(state, payment, { ...ctx, rows: [] }, { opensCredit: true });",
   ),
   one(
     "PY9",
