@@ -5,10 +5,15 @@ import type { PhraseList } from "./praise-phrases.ts";
 export const BLAME: PhraseList = [
   [
     -3,
-    `would|will|do|can|could|wouldn't|won't|don't|can't|cannot|couldn't ?not ?in ?good ?conscience|honestly not|never|recommend* ?be|ever|recommend* ?coming|going|back|buy|return|order|shop|use|recommend*
+    `would|will|do|does|can|could not|never ?ever|even|in|honestly|really ?good ?conscience ?ever recommend*
+    wouldn't|won't|don't|doesn't|can't|cannot|couldn't ?ever|even|in|honestly|really ?good ?conscience ?ever recommend*
+    won't|wouldn't|never|don't ?ever|probably|likely ?be coming|going|come|go|be back
+    i'll|we'll|i'd|we'd|will|would never ?ever ?be coming|going|come|go|be back
+    won't|wouldn't|never ?ever|probably|likely ?be buy|order|shop|return|use|book|stay|eat|visit|buying|ordering|shopping|returning|using|booking ?anything|here|there|it|this|them|their|another|from ?from|with ?them again|anymore
+    won't|wouldn't ?ever|probably|likely ?be buy|order|shop|book|eat|buying|ordering|shopping|booking|return|returning ?anything|another|one from|here|there|this|it|them
+    won't be returning|shopping
     won't|wouldn't|don't|can't|couldn't|cannot|not|never ?be ?honestly|really|ever recommend*
-    will|would|do not recommend*
-    won't|never|wouldn't ?likely|probably|ever ?be going|coming|returning|back|return|ordering|buying|visiting|shopping|using ?back|again
+    not one|a star
     2|two thumbs down
     thumbs down
     give ?it|them|this ?only|just no|one|zero|two|1|0|2|half stars|star
@@ -20,19 +25,32 @@ export const BLAME: PhraseList = [
     not|isn't|wasn't|never|hardly|barely|aren't ?even|really worth ?it|the|a|my|your|buying|watching|reading ?price|money|time|trouble|wait|effort
     waste|wasted|wasting of|my|your|our|time|money|an|two|three|hours ?a|my|your|our|good|perfectly
     complete|total|utter|what|such ?a|and waste|mess|joke|disaster|rubbish|failure|disappointment|letdown|shame|nightmare|scam|pity
-    stay|steer|keep|run ?well|far away|clear
-    avoid at|like|this|these|them|it|if ?all|the ?costs|plague
+    stay|steer ?well|far away|clear
+    ^run ?far away
+    ^avoid this|these|them|it
+    avoid like the|plague
+    avoid at|if ?at you|all ?can|costs|possible
     at all costs
-    never|no|won't|not|don't|nor|wouldn't ?again|be|ever|go|buy|order|shop|use|come|fly|stay|book|return|ordering|buying|coming|flying|using|recommend* ?here|with|there|back|from|this|you|them|it|will|to again|back|return|anyone
+    never|don't|won't|nor|wouldn't ?be|ever go|buy|order|shop|use|come|fly|stay|book|eat|visit|return|ordering|buying|coming|flying|using ?here|with|there|from|this|you|them|it|to ?here|them|this|you again|back|anyone
+    not ?ever going|coming|ordering|buying|flying|using|staying|returning|shopping ?here|with|there|from|this|you|them|it|to ?here|them|this|you again|back
+    nor will|would i|we ?ever be|come|go|return|buy|order
+    ^not again
     never again
-    last|final time|order|purchase|visit|stay
+    be my|our ?very last|final time|order|purchase|visit|stay|flight|meal
+    is my|our ?very last order|purchase|visit|stay
+    was my|our ?very last time|visit|stay
+    last time i|we ever|order|buy|shop|use|book|eat|stay|fly
     thanks|thank for ?you wasting|ruining|nothing|losing|ignoring|breaking|charging|cancelling|canceling|lying
     rip off
-    a|such ?complete|total|real|bad|sick|big joke
+    complete|total|real|bad|sick|big joke
+    is|are|was|were|what|such ?just ?such a ?complete|total|real|bad|sick|big joke
     i'll never get back
     want|demand|need|give ~ money back
     zero|0|one|1|minus|negative ?out star|stars
-    throw|threw|thrown|straight|goes|went ~ bin|trash|garbage|away
+    threw ~ bin|trash|garbage|away
+    goes|went|straight|belongs ?straight|right in|into|to ?the bin|trash|garbage
+    money thrown away
+    throwing|throw ?your|my|our money away
     sick and|of tired|this|these|it|being
     piece of crap|junk|garbage|trash|shit|rubbish
     i've|have had enough
@@ -64,13 +82,16 @@ export const BLAME: PhraseList = [
     asked for ~ and|but got|received
     when it feels like it
     old one ~ better
-    walked|left halfway|before|early
+    walked|left halfway
+    walked out
+    left before ?the|it|we|i end|dessert|interval|intermission|finished|ended|finishing
     imagine paying|waiting|spending
-    who approved|allowed|wrote|signed
-    don't|can't see|understand|get|know why|how anyone|people|this|they
+    ^who approved|allowed|signed this|that|it
+    don't|can't see|understand|get why|how anyone|people|they
+    don't know why|how anyone|people
+    don't|can't understand why this
     behind|over schedule|budget
     never admit*|listen*|apologi*|learn*|clean*|deliver*|answer*
-    every single morning|day|night|week
     tough|dry|hard|cold as leather|stone|ice|rubber|wood|bone
     ran|run|runs|running out of
     for the wrong|worse
@@ -82,108 +103,138 @@ export const BLAME: PhraseList = [
     lost|lose|loses|losing my|our|his|her|their wallet|keys|phone|passport|mother|father|son|daughter|dog|cat
     behind my|our back
     not|hardly ?the what|quality ?was ?i|we shown|pictured|advertised|described|promised|paid|ordered|expected
-    just what i|we|they needed|wanted a|an|another
+    just what i|we|they needed|wanted another
     breaks|broke|rips|tears|scratches|stains easily
     sharp edges
-    building|construction site
-    sold for
+    next|beside|near|opposite|like|faced|facing|faces|overlooks|overlooking ?to|door|of ?a|the building|construction site
     heard nothing
     nothing ?has happened|changed|worked|helped
-    can't|couldn't|unable|impossible|not ?able ?to ?even log|sign|get|install|connect|reach|open|access|cancel|update|find ?in|into|out|through ?any
+    can't|couldn't|unable|impossible ?to ?even log|sign|get|install|connect|reach|open|access|cancel|update|find ?in|into|out|through ?any
+    not able ?to ?even log|sign|get|install|connect|reach|open|access|cancel|update|find ?in|into|out|through ?any
     times ?and heard|nobody|nothing|still
     which|that never arrived|came|worked|happened
     no instructions|manual|receipt|support|updates|staff|towels|parking|lift|seats
     kept ?us|me awake|waiting
     in the rain|cold|dark
     prices|price|rent|fees have|has|had|keep|keeps doubled|tripled|risen|rising|climbing|exploded
-    if you enjoy|like|love waiting|queues|queuing|standing|being|paying|losing
+    if you enjoy|like|love waiting|queues|queuing|paying|losing
     what genius
-    who thought|designed|decided
+    ^who thought|decided this|that|it
     waited|wait|waiting|waits and waited|waiting
-    waited|wait|waiting|took|takes|taking|spent ?for|over|more|an|on|in|about|us|me|almost|nearly ~ hour|hours|forever|ages|weeks|months|long
+    waited|wait|waiting|spent ?for|over|more|an|on|in|about|us|me|almost|nearly ~ hour|hours|forever|ages|weeks|months|long
+    took|takes|taking ?for|over|me|us|you ?an|so|way|too|really ages|forever|long
+    took ?me|us|them over|more|almost|nearly|another ~ hour|hours|weeks|months
+    took them ~ hour|hours|weeks|months
     in vain
-    under no circumstances
     no excuse
-    nothing ?really for|special|here|good
+    nothing ?really special|good
     rarely|not|never|isn't a good sign|idea|experience
     the only downside|complaint|problem|negative|con
     no real improvement
     blew|blows|blown up|out
     low|poor|bad|terrible|cheap|inferior|awful quality
-    cut|cuts|cutting off|out|corners
+    cut|cuts|cutting corners
+    keeps|kept|constantly|sound|signal|audio|call|calls|line|connection|picture|internet ?keeps cut|cuts|cutting out|off
+    was|were|got|been|is|are cut off|short
     hard|difficult|impossible|tough|tricky|annoying|tedious ?to to hear|use|find|read|reach|open|understand|hold|clean|install|set|get|believe|follow|see|navigate|watch|sit
-    have|has|had|need|needs|needed to|be be|constantly|keep|replaced|hold|repaired|fixed|restart|reset|reboot|restarted|resend|re|charge|chase|wait
+    had to constantly|keep|hold|restart|reset|reboot|resend|re|chase|wait
+    i|we have to constantly|keep|hold|restart|reset|reboot|resend|re|chase|wait
+    have|has to constantly
+    have|has|had|need|needs|needed to|be ?be replaced|repaired|fixed|restarted|reset
     pull|pulled|takes|took forever|ages
-    do|does|did|doesn't|didn't|don't not|the|do ?the job
+    doesn't|didn't|don't|not do the job
     dropped|drops|drop calls|call|connection|connections
     look|looks|feel|feels|sound|sounds|smell|smells ?very|so|really|just|and cheap|bad|awful|weird|fake|old|dated|wrong|off|horrible
-    as long|far|if away|you
+    as far away ?as ?possible
     wasn't|isn't|weren't|aren't|not ?so|that|really|very|too|all|at ?very|all good|great|bad|fresh|fun|nice|clean|friendly|impressed|pleasant|best|tasty|easy|comfortable|sharp|clear|user|smooth|helpful
-    should've|should have ?been
+    should've|should have been|known|listened|arrived|told|checked
     not|isn't|wasn't user|very|all|so|that|really friendly|good|great
     regret buying|ordering|coming|going|this
     feel|felt|feeling sick|ripped|cheated|scammed|robbed|sorry|bad|ill|awful|betrayed|ignored|let
     sick of
+    worst enemy
+    asks|asked|asking ~ every single time|day|morning|night|week
+    went|goes|going dead|offline|blank
     tired of
     over ?my|the cooked|priced|rated|hyped|head
     going|gone|goes|went downhill
     cold|stale|raw|burnt|soggy|dry|greasy|undercooked|rude|slow|dirty|broken|late and
     no ?more|longer thanks|thank|longer
     left|leaves ~ crying|disappointed|hungry|unanswered|stranded|waiting|disgusted
-    not|isn't|wasn't|don't|didn't|aren't|never|nothing|no|hardly ?exactly|quite|really|nearly|even|the|a|particularly|very|even ?the|as ?as good|great|happy|impressed|helpful|friendly|satisfied|amused|enough|clean|comfortable|pleased|fun|funny|recommended|worth|special|fresh|reliable|easy|sure|clear|fair|ok|okay|acceptable|cool|nice|thing|same|compelling|interesting|right
+    not|isn't|wasn't|don't|didn't|aren't|never|nothing|no|hardly ?exactly|quite|really|nearly|even|the|a|particularly|very|even ?the|as ?as good|great|happy|impressed|helpful|friendly|satisfied|amused|enough|clean|comfortable|pleased|fun|funny|recommended|worth|special|fresh|reliable|easy|clear|fair|ok|okay|acceptable|cool|nice|compelling|interesting|right
     let|lets|letting|been ?me|us|you|him|her|them|everyone|customers|fans|people down
     fall|falls|fell|falling|came|comes|coming|fallen|broke|breaks ?right apart|off|flat|short|loose|undone
     stop|stops|stopped|quit|quits ?suddenly working|responding|replying|answering|charging|loading|functioning|turning|syncing
-    doesn't|didn't|won't|don't|never|not|isn't|can't|couldn't|wouldn't|barely|hardly|aren't ?even|always|seem|really|ever|properly ?to work*|respond*|arrive*|show*|reply|replied|answer*|help*|listen*|fit|fits|last|lasted|load*|open*|connect*|charge|charges|charged|start*|turn*|install*|sync*|explain*|apologi*|understand*|function*|happen*
-    not|isn't|wasn't|doesn't|don't|didn't ?even|really|at|look|feel|taste ?what|like|as|the|quite ?what|the ~ described|pictured|advertised|expected|picture|promised|pictures|ordered|photo
+    doesn't|didn't|won't|never|isn't|can't|couldn't|wouldn't|barely|hardly|aren't ?even|always|seem|really|ever|properly ?to work*|respond*|arrive*|show*|reply|replied|answer*|help*|listen*|fit|fits|last|lasted|load*|open*|connect*|charge|charges|charged|start*|turn*|install*|sync*|explain*|apologi*|understand*|function*|happen*
+    don't ?even|always|seem|really|ever|properly ?to work*|respond*|arrive|reply|answer|help|listen|fit|last|function
+    not ?even|really|properly working|responding|arriving|helping|listening|loading|opening|connecting|charging|starting|syncing|functioning|arrived|responded|replied|answered|helped
+    not|isn't|wasn't|doesn't|don't|didn't|aren't|weren't ~ like|as|what|match|resemble ~ described|pictured|advertised|expected|picture|promised|pictures|ordered|photo|photos
     nothing ?at|what ?all like the|what|it ?picture|description|photos
-    no|not|without|zero ?a|any|an|get|got|getting|received|hear|heard ?a|any|an|single ?a answer*|reply|replies|response*|apology|explanation|refund*|help|support|sign|idea|clue|hope|warning|respect|communication|way|reason|signal|point|luck|hot|internet|wifi|substance|personality|depth|plot|chemistry|fun|sense|thanks|one ?water|from|seems|cares|answers
-    nobody|none|noone|no|not ?one|a|of ?soul ?them|single ?seems|seemed|ever|to|even ?to care*|answer*|help*|call*|repl*|came|come|listen*|show*|know*|knew|respond*|bother*|pick*|anything|want*
+    no|not|without|zero ?a|any|an|get|got|getting|received|hear|heard ?a|any|an|single ?a answer*|reply|replies|response*|apology|explanation|refund*|help|support|sign|idea|clue|hope|warning|respect|communication|way|reason|signal|point|luck|hot|internet|wifi|substance|personality|depth|plot|chemistry|fun|sense|thanks ?water|from|seems|cares|answers
+    nobody|none|noone ?of ?them ?seems|seemed|ever|to|even ?to care*|answer*|help*|call*|repl*|came|come|listen*|show*|respond*|bother*|pick*|want*
+    nobody|none|noone ?seems|seemed|to ?to know*|knew anything
+    no|not one|a ?of soul|them ?seems|ever|even ?to care*|answer*|help*|call*|repl*|came|come|listen*|show*|know*|knew|respond*|bother*|pick*
+    not ?even|seem|seems|to ?to care*|listen*|bother*
     let alone
-    still|been|keep|kept|we're|i'm ?am|are|is|been|i'm ?on|have ?no wait*|hold|waiting|haven't|hasn't|broken|missing|nothing|pending|stuck
+    still|been|keep|kept|we're|i'm ?am|are|is|been|i'm ?on|have ?no wait*|waiting|haven't|hasn't|broken|missing|nothing|pending|stuck
     on hold
-    more|over|for ?than ~ hours|hour|weeks|months ?late
+    more|over ?than ~ hours|hour|weeks|months late
     hours|hour|days|minutes|weeks|months|again late|delayed|waiting|wait|delay
-    keeps|kept|keep|constantly|always|continually|randomly|repeatedly crash*|freez*|fail*|break*|los*|stop*|disconnect*|timing|drop*|reset*|shut*|asking|ask|saying|happening|bugging|lagging|ringing
+    keeps|kept|keep|constantly|continually|randomly|repeatedly crash*|freez*|fail*|break*|los*|stop*|disconnect*|timing|drop*|reset*|shut*|asking|saying|happening|bugging|lagging|ringing
+    always crashes|crashing|crashed|freezes|freezing|fails|breaks|breaking|stops|disconnects|drops|resets|asking|saying|happening|lagging
     double|twice|over charged|billed
     charged|billed|charge ?me|us ~ twice|double|cancelled|canceled|never|again|extra|wrong
-    is|was|are|were|went|be|been|goes|site|app|server|website|service|keeps ?still|now|completely|all|going ?going down|offline|dead|broken ?again
+    is|was|are|were|site|app|server|website|service|keeps ?still|now|completely|all|going ?going down|offline|dead|broken ?again
     too expensive|small|loud|slow|hot|cold|long|short|salty|heavy|complicated|sweet|big|dark|late|tight|thin|much|many|little|few|thick|dry|weak|hard|soft|low|high|noisy|predictable|bright|far|difficult|crowded|often
     way|far|much|bit|little|just too
     had|seen|known|tasted|eaten|read ~ better
-    expected|deserve*|expect|hoped|wanted|thought|needs|need|needed|could|should|must ?be|do|get|have|for|it|was|so ?be|done|been|was|to ?be ?much better|more|improve*|improvement
+    expected|deserve*|expect|hoped ?for|it|to ?to ?be ?much better|more|improve*|improvement
+    wanted|thought|needs|need|needed|could|should|must ?be|do|get|have|for|it|was|so ?be|done|been|was|to ?be ?much better|improve*|improvement
+    could|should ?have be|been|do|done ?so ?much more
     could|should|would ?have ?been|be|done ?so|a|even ?much|lot|bit better|great|good|nice|perfect|excellent|decent|fun|easier|fantastic
     could|should be better|improved|faster|cheaper|nicer
     leave*|left a|much|something|lot ?lot to be|to desired|be ?desired
     nothing|not|little|hardly to|much|special|new|anything ?special|to ?to write home|about ?about
     you get what you pay
-    don't|never|wouldn't waste|buy|bother|fall|spend|believe|trust|touch|expect
+    don't|never|wouldn't waste|bother|trust
+    wouldn't buy|spend|believe|expect
+    ^don't|never buy|fall|spend|believe|expect|order
+    don't buy|order it|this|these|from|anything|here
+    please don't buy|waste|bother|order
     save yourself|your the|money|trouble|hassle|time
     spend your|my|our money elsewhere|somewhere
-    look* elsewhere|like ?a ?trash|garbage|toy
+    look* elsewhere
+    look* like ?a ?cheap trash|garbage|toy|rubbish|junk
     taste*|smell*|feel*|look*|sound*|reek* ?like|of ?a cardboard|plastic|rubber|soap|garbage|trash|chalk|metal|feet|glue|dust|smoke|mould|mold|chemicals|burnt|cheap|fish|gasoline|damp|rotten|dog|sewage|stale
     parts|pieces|screws|pages|half|items|features|luggage|bag|bags|order|package|parcel ?of|are|is|was|were|still|have|has|the|never ?the ?been|parts|features ?are|were|is missing|gone|lost|broken|damaged|deleted|stolen|cancelled
     parts|pieces|screws|items|luggage|bag|bags|order|package|parcel|delivery ?has|have|had|was|still never|not|hasn't|haven't ?yet|been|even|actually arrived|delivered|come|came
     out of order|stock|control|touch|date|hand|sync|business
     yeah right
     oh|well|ah great|wonderful|fantastic|brilliant|lovely|nice|awesome|joy|perfect|typical
-    why|what ~ even|earth|hell|heck|fuck
+    why|what|how ~ earth|hell|heck|fuck
+    why ?do|does|is|are|would|did ?they|you|it|this|i|we even
     what|where|who|why|how the|on|in hell|heck|fuck|earth|world
     gave|give|given|giving up
-    returned|return|returning|sent|send|sending|take|took ?it|them|this|the ?straight|right ?back same|immediately|back
-    would ?have ?to return
-    wanted|trying|tried|wants ?so ?hard to love|like|enjoy|believe|be
+    returned|returning|sent|sending|took ?it|them|this|mine|the ?straight|right back|immediately
+    will|going|i'll|i'm|i|we ?to send|sending|return|returning|take|taking it|them|this ?straight|right|all back|immediately
+    would have to return
+    wanted|trying|tried|wants ?so ?hard to love|like|enjoy|believe
+    tries|tried|trying|tried|try ?so|too|way hard to be
     was|were|is|are supposed to
     instead of
     rather than
-    less|worse than ?i expected
+    worse than ?i expected
+    less than stellar|ideal|impressed|impressive|perfect|great|happy|helpful
     no|any|not longer|more work*|available|support*|trust|use
-    hung|hang up
+    hung up
+    hang up on
     get|got|getting|gets|becomes|became old|worse|stuck|boring|sick|lost|cold|repetitive|hot
-    how|why ~ possible|hard|difficult
+    why ~ so|such|this hard|difficult
+    how hard|difficult can|could
+    how is|was|are ?this|that|it ?even possible ?that
     at best
-    go|goes|going|went wrong|bad|down|nowhere|downhill|under
-    up ?to ~ standard|scratch
+    go|goes|going|went wrong|bad|nowhere|downhill|under
+    not|isn't|aren't|wasn't|weren't|doesn't|below ?really|quite|come up to ~ standard|standards|scratch
     not|isn't|doesn't up|live to|up
     no hot water
     without power|water|electricity|heating|internet|notice|warning|asking|permission|explanation
@@ -191,13 +242,18 @@ export const BLAME: PhraseList = [
     not|never|hardly|barely|nowhere near ?enough
     mess|screw|screwed|messed|messes|messing ?me|it|this|everything up|around
     drain* ~ battery|phone
-    full|lots|loads|ton|tons|plenty|riddled|packed of|with ads|bugs|errors|lies|holes|cliches|typos|mistakes|spam|hate|water
-    third|fourth|second|5th|4th|3rd|2nd replacement|attempt|ticket
-    have|had|having|make|made to|me ?me call|wait|pay|ask|beg|fight|return|buy|chase|resort|queue
+    full|lots|loads|ton|tons|plenty|riddled|packed of|with ads|bugs|errors|lies|holes|cliches|typos|mistakes|spam|hate
+    third|fourth|fifth|5th|4th|3rd replacement|attempt|ticket
+    second|2nd replacement
+    have|had|having|make|made to|me|us ?me|us beg|fight|chase|resort|queue
+    had|having|make|made|making to|me|us ?me|us wait
+    made|make|makes|making me|us call|pay|ask|return|buy
+    have|had|having to call|pay|ask|return|buy ~ again|twice|extra|another|times|myself|ourselves
+    had to return it|them|this
     killing|kills|kill|killed me|off|us
     breaks|broke|breaking ?my heart
     my|our|the back|neck|head|throat|stomach|feet|tooth|teeth ?is|are|still hurt*|aches|sore|killing
-    cancel|close|delete|deleted|cancelled|unsubscribe|closing|cancelling ?my account|subscription|membership|order|flight|flights
+    cancelled|canceled|cancelling|deleted|deleting|closed|closing|unsubscribed ?from my|our account|subscription|membership|order|flight|flights
     flight|flights|train|bus|order|appointment|trip|concert|show|game ?has|have|is|was|got ?been|was|just|again cancel*|delayed|late|postponed
     miss|missed|missing ?my|our|the|a|his|her connection|flight|train|bus|deadline|connecting|wedding|opportunity
     lost|lose|losing|loses my|our|all|data|your ?my|our bag|bags|luggage|baggage|data|work|order|files|photos|money|connection|suitcase|game|match`,
@@ -205,17 +261,13 @@ export const BLAME: PhraseList = [
   [
     -1,
     `not|isn't|doesn't|don't|didn't ?really|look|feel|seem ?like|as|so ?a good|great|much|well
-    half of the
     too good to be true
     for god's|gods|heaven's sake
     not|isn't|wasn't|aren't ?really for me|us
-    three|four|five|six|several|many|multiple|countless times|calls|emails
-    after|for|took|taken|been|waited three|four|five|six|several|many weeks|months|days|hours
-    again and again
-    over and over
-    every single time
-    nothing new|about|happens|happened|works|helped|changed|special
-    no one
+    asked|called|tried|wrote|emailed|phoned|requested|complained|restarted|reinstalled|contacted ~ three|four|five|six|several|many|multiple|countless times
+    after|sent|wrote|made three|four|five|six|several|many|multiple|countless calls|emails
+    taken|waited three|four|five|six|several|many weeks|months|days|hours
+    nothing new|happens|happened|works|helped|changed|special
     sorry to|for|but
     for no reason
     raise|raised|doubled|tripled|hiked|hike the|their|its|my ?the price|prices|fees|fee|rent|taxes`,

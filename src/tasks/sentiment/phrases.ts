@@ -12,6 +12,30 @@ const NEUTRAL: PhraseList = [
     more or less
     questions|comments|suggestions|feedback|contributions ?is|are ?always|very welcome
     never|don't|doesn't|didn't|won't|can't|cannot failed-to
+    nothing short of
+    nothing better to do
+    up to date|speed
+    please ?do don't
+    please ?just wait
+    ^wait for|until|till
+    ^wait ~ hour|hours|minutes|days|weeks|seconds
+    to avoid this|it|these|them
+    ^don't ?ever clean|open|close|turn|use|touch|reply|respond|answer|install|start|charge|show|work|run
+    don't|didn't|won't|wouldn't|never hesitate ?to
+    cover|covers|covered|covering ~ damage|damages|theft|loss|losses|accidents
+    no reply|response|action|answer|help ?is needed|required|necessary|expected
+    change|changed|changes|modified|amended ~ without ?prior|further notice
+    doesn't|won't|don't|didn't|not|isn't start|open|arrive|begin until|till|before|on|at
+    not|never|won't ?be charged|billed|charge ~ again|extra|twice
+    i|we|i'll|we'll ?will|would|won't ?not ?be be|come|go|going|coming back on|at|by|in|from|after|until|till|before|next|tomorrow|later
+    will|would|won't|i'll|we'll ?not ?be be|come|go|going|coming back on|at|by|from|after|until|till|before|next|tomorrow|later
+    under no circumstances
+    not|isn't up to me|you|us|them
+    run|runs|works|running out of the box
+    stay|stand|keep|steer ?well|far away|clear from|of ?the|any|all|open doors|door|edge|fire|heat|flames|water|windows|cables|track|tracks|platform|area|children|gap|entrance
+    how ?do|can|to ?i|we|you ?to cancel|delete|close|return
+    like|want|wish to cancel
+    ^have a ?very good|great|nice|lovely|wonderful|pleasant day|weekend|evening|trip|time|night|holiday|week
     can't|couldn't believe ?that|how|what|the|this|they|it|we|i|my|you
     not gonna|going ?to lie
     copy of
@@ -77,7 +101,7 @@ type PhraseMatch = { readonly valence: number; readonly end: number };
 
 /** One word of a phrase; {@link PhraseList} explains the notation. */
 type Slot = { readonly words: ReadonlySet<string>; readonly beginnings: readonly string[]; readonly isOptional: boolean; readonly isGap: boolean };
-type Phrase = { readonly valence: number; readonly slots: readonly Slot[] };
+type Phrase = { readonly valence: number; readonly slots: readonly Slot[]; readonly isOpening: boolean };
 
 // `~` matches up to this many words.
 const GAP = 4;
@@ -97,8 +121,13 @@ const BY_FIRST = new Map<string, Phrase[]>();
 const BY_BEGINNING: { beginning: string; phrase: Phrase }[] = [];
 for (const [valence, list] of PHRASES) {
   for (const line of list.split("\n")) {
-    const slots = line.trim().split(/\s+/).map(slotOf);
-    const phrase = { valence, slots };
+    const source = line.trim();
+    const isOpening = source.startsWith("^");
+    const slots = source
+      .slice(isOpening ? 1 : 0)
+      .split(/\s+/)
+      .map(slotOf);
+    const phrase = { valence, slots, isOpening };
     for (const word of slots[0]?.words ?? []) {
       const others = BY_FIRST.get(word);
       if (others === undefined) BY_FIRST.set(word, [phrase]);
@@ -113,7 +142,8 @@ export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | un
   const first = tokens[at];
   if (first?.kind !== "word") return undefined;
   let best: PhraseMatch | undefined;
-  const consider = ({ valence, slots }: Phrase, from: number) => {
+  const consider = ({ valence, slots, isOpening }: Phrase, from: number) => {
+    if (isOpening && !beginsClause(tokens, at)) return;
     const end = matchFrom(tokens, from, slots, 1);
     if (end !== undefined && end > (best?.end ?? 0)) best = { valence, end };
   };
@@ -121,6 +151,14 @@ export function phraseAt(tokens: readonly Token[], at: number): PhraseMatch | un
   for (const { beginning, phrase } of BY_BEGINNING) if (first.text.startsWith(beginning)) consider(phrase, at + 1);
   for (const phrase of BY_FIRST.get(contractionAt(tokens, at) ?? "") ?? []) consider(phrase, at + 2);
   return best;
+}
+
+const CONJUNCTIONS: ReadonlySet<string> = new Set(["and", "but", "so"]);
+
+/** True if no subject stands before the word at `at`: it is the first of its sentence, or follows a punctuation mark or a conjunction. */
+function beginsClause(tokens: readonly Token[], at: number): boolean {
+  const before = tokens[at - 1];
+  return before?.kind !== "word" || CONJUNCTIONS.has(before.text);
 }
 
 // "does" and "not" match "doesn't" of a phrase.

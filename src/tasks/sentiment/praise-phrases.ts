@@ -2,8 +2,8 @@
 
 /**
  * Phrases with their valence, which is not the sum of the valences of their words. A phrase is one line of words: `a|b` matches
- * either word, `a*` matches a word that begins with `a`, `?a` is optional, `~` matches up to four words of any kind. The
- * longest match counts.
+ * either word, `a*` matches a word that begins with `a`, `?a` is optional, `~` matches up to four words of any kind, and
+ * a line that begins with `^` matches only where a clause begins, so that no subject stands before it. The longest match counts.
  */
 export type PhraseList = readonly (readonly [valence: number, lines: string])[];
 
@@ -12,15 +12,17 @@ export const PRAISE: PhraseList = [
   [
     3,
     `made my|our|his|her evening|night|trip|morning|holiday
-    exactly|just what i|we wanted|needed|was
+    exactly|just what i|we wanted|needed
+    exactly|just what i|we was|were looking|hoping|after
     not a|one|single bit|negative|flaw disappointed
-    never tasted|eaten|felt|met anything|a|such ?as ?good until
+    never tasted|eaten|felt|met anything|a as|so good
     absolute|a|an|the must visit|try|have|see|read
-    all i|we|you could|can|ever ?ever want|need|ask|wanted|hoped|asked
-    everything i|we|you could|can|ever ?ever want|need|ask|wanted|hoped|asked
+    all i|we|you could|can|ever ?ever want|need|wanted|hoped|asked
+    all|everything i|we|you could ?ever ask
+    everything i|we|you could|can|ever ?ever want|need|wanted|hoped|asked
     best ?of ?the ever|yet
-    nothing short of
-    can't|couldn't|could ~ enough
+    can't|couldn't|could say|speak|rave|recommend|praise|thank|compliment|express ~ enough
+    can't|couldn't get enough of
     can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|smoother|prouder
     can't|couldn't ?really ask|wish|hope for more
     don't|doesn't|didn't think|believe ~ can|could|will|would be|get ?any better|happier|easier|nicer|smoother
@@ -28,10 +30,11 @@ export const PRAISE: PhraseList = [
     took|takes my|our|your breath away
     can't|couldn't recommend * more|enough|highly
     never|rarely|hardly|not ?been|had|felt|seen|eaten|tasted|met|used|owned|have ?a|any|anything|something happier|better|nicer|easier|smoother|kinder
-    nothing|nobody|none better|beats|compares|like
+    nothing|nobody|none better|beats|compares
+    there's|is nothing ?quite like it|a|coming
     above and beyond
     second to none
-    one of the|my|our best|greatest|nicest|finest|most
+    one of the|my|our best|greatest|nicest|finest
     game changer
     life saver
     worth every|each penny|cent|euro|dollar|minute|mile|star
@@ -53,11 +56,12 @@ export const PRAISE: PhraseList = [
     of a lifetime
     to die for
     what|such a joy|pleasure|delight|gem|treat|genius|legend|relief
-    could ~ live without
+    how i|we|anyone could ?ever live|manage|cope without
     go|goes|went out of their|his|her|your way
     without|not a single complaint|hitch|problem|flaw|fault|issue|glitch
-    what more could|can
-    laugh*|cried|crying out loud
+    what more could|can i|you|we|one|anyone ?ever ask|want|wish|need
+    enjoyed|loved|enjoy|love|adored|savoured every|each ?single minute|second|moment|page|dish|song
+    laugh* out loud
     laughed until|till|from`,
   ],
   [
@@ -71,11 +75,11 @@ export const PRAISE: PhraseList = [
     third|fourth|second|fifth time|year in a row
     found|rescued|safe alive|and ?and well|sound
     earned it
-    owe you
+    owe you one|big|everything
     saved my|our|the presentation|project|life|day|marriage
     on the first try
     days|hours|weeks|minutes|day|week early
-    ever since
+    loved|hooked|fine|perfectly|smoothly|great ?it ever since
     crystal clear
     how|what did i|we ever ~ without
     has|have worked|run ever since
@@ -85,8 +89,9 @@ export const PRAISE: PhraseList = [
     why|how did|didn't nobody|anyone|i ~ sooner|earlier
     keep|keeps|kept ?on asking ?me|us where|how
     keep|keeps|kept ?on telling me|us how
-    would ?not|never go back to
-    can't|won't|will|couldn't ?not find|get|buy|see|have fresher|better|nicer|finer|cheaper|friendlier
+    would|will|i'd|i'll|we'd|we'll|could never go back to my|our|a|an|using
+    wouldn't|won't|couldn't|can't ?ever go back to my|our|a|an|using
+    can't|won't|couldn't find|get|buy|see|have fresher|better|nicer|finer|cheaper|friendlier
     nothing i|we don't|didn't like|love|enjoy
     nothing to|i|we dislike|disliked
     nobody|none ~ dislike|dislikes|disliked
@@ -94,7 +99,8 @@ export const PRAISE: PhraseList = [
     guys|you rock
     kept|keeps|keep his|her|their|its ?the promise|promises|word
     inflation|unemployment|joblessness|crime|poverty|debt|deficit|deaths|accidents|infections|emissions|losses ?has|have ?sharply fell|fall|falls|fallen|dropped|declined|decreased|eased|shrank|halved|down
-    works|worked|work ?perfectly|fine|well|great ?even without|offline
+    works|worked|work perfectly|fine|well|great ?even without|offline
+    works|worked|work even without|offline
     gets|keeps ?on|getting better
     wouldn't trade ~ for anything|world
     made|makes it|everything|things|life ?so ?much better|easier|simpler
@@ -105,37 +111,45 @@ export const PRAISE: PhraseList = [
     record profit|profits|sales|revenue|earnings
     raised|raises|lifted ?its|the|their forecast|outlook|guidance
     lowest|record|falling|lower|low|drop|decline|fall ?in|low unemployment|crime|inflation|poverty|emissions
-    worn|wear|used|use|played|read|eaten ?these|it|this|them|here every day|week|since
+    i|we|i've|we've ?have worn|wear|used|use|played|play|read|eaten|eat these|it|this|them|here ?almost every day|week
     stayed for the|an encore|extra|another
-    in my|our account the|next|within|same|on
+    in my|our account the next|same day|morning|evening
+    in my|our account within hours|minutes|a
     raised|raises|raise ~ million|goal|funds|money|euros|dollars|children|charity
-    open|opens a second|new
-    one piece
+    opens a second|new school|library|hospital|park|playground|centre|center|museum|factory|plant|shop|store
+    in one piece
     nothing i|we|i'd would|can ?ever change|fault|add
     hits|hit the spot
-    hit with
+    a|big|huge|real|massive hit with
     gets|got|get the job done
-    be back|returning ?soon|again|for
-    will|would|definitely|i'll|we'll ?definitely|certainly|surely|be ?be|go|come back
-    definitely|certainly go|return|come|back
-    get|go|buy|try|check one|it|this|some|out now|today|soon|you
-    how did|do i|we ever
+    i'll|we'll ?definitely|certainly|surely be back|returning
+    i|we will|would ?definitely|certainly|surely be back|returning
+    ^will|would|i'll|we'll be back|returning
+    be back again|for
+    i|we will|would ?definitely|certainly|surely|gladly ?be go|come|going|coming back
+    i'll|we'll|i'd|we'd ?definitely|certainly|surely|gladly ?be go|come|going|coming back
+    ^will|would ?definitely|certainly|surely|gladly ?be go|come|going|coming back
+    definitely|certainly|surely|gladly|happily ?be be|go|come|going|coming back
+    definitely|certainly return|returning
+    ^go get|buy|try one|it|this|some|yours
     was|were|am|is hooked
     seated|greeted|served|answered|replied|helped right|straight|immediately|promptly|quickly ?away
     huge|generous|big portion|portions
     half the price
-    for the price
+    good|great|nice|decent|fine|excellent|ok|okay|amazing|solid|quality for the price
     so small and
-    does|do everything
+    does|do|did everything ?that ?and i|we|you|it|more ~ need|needed|want|wanted|ask|asked|promises|promised|claims|claimed|says|said|should
     never|rarely a wait|problem|issue|doubt
     never run|runs|running out
     well made|built|thought|worn|deserved|spent|behaved|designed|written|crafted|played|lit|kept|maintained|organised|organized|cooked|acted
     don't|doesn't|didn't even realize|notice|hurt
-    stays|stay|stayed put|fresh|warm|cool|sharp|on|clean
+    stays|stayed put
+    stays|stay|stayed fresh|warm|cool|sharp|clean
     battery lasts ?me ?for ?very long|all|two|three|days|weeks ?day|days
     battery life is ?really|so|very ?a great|long|amazing|good|excellent|fantastic|impressive
-    lasts|lasted a|all|for|two|three|all long|ages|day|years|days|weeks
-    every|each bite|minute|second|moment|page|dish|song
+    lasts|lasted ?me|for all|ages|years|forever|long|days|weeks
+    lasts|lasted ?me ?for a|so|very long
+    every|each bite
     no regrets
     can't stop listening|watching|eating|playing|laughing|smiling|reading
     looks|look|feels|feel|tastes|sounds|smells ?so|really|even|just|much better|great|good|amazing|lovely
@@ -143,68 +157,88 @@ export const PRAISE: PhraseList = [
     better|faster|nicer|easier|cheaper|quieter|tastier than
     the|my|our new favorite|favourite
     new favorite|favourite|spot
-    you|everyone ?really|just ?all should|must|need|gotta|have ?to try|buy|get|see|read|visit|watch|go
+    you|everyone|everybody really|just|absolutely|definitely|simply|all should|must|need|gotta|have ?to try|buy|get|see|read|visit|watch|taste|hear|own it|this|them|one|there|here
+    everyone|everybody should try|buy|get|see|read|visit|watch|taste|hear|own it|this|them|one|there|here
+    you must|gotta try|visit|taste|see it|this|their|his|her
     to good use
     rave about
-    still works|working|going|fresh|strong|great|looks
+    still works|fresh|strong|great
+    still working|going|running|looks|look fine|well|great|strong|perfectly|good
+    still looks|works|runs like|as new|good
     like a dream|charm|pro|champ|king|queen|treat|glove|rock
     step ?up in the right
     highlight of
     proud of
     up and running
     without any|a problems|problem|issues|issue|trouble|delay|fuss
-    good|great|brilliant|lovely|nice|fun|awesome|amazing time|day|night|evening|weekend|trip
-    can't|couldn't|not|nothing|never|hardly|little|hard to|find|anything ?to ?find ?anything complain|fault|criticise|criticize|dislike
+    great|brilliant|lovely|nice|fun|awesome|amazing time|day|night|evening|weekend|trip
+    good time|day|weekend|trip
+    can't|couldn't|not|nothing|never|hardly|little|hard to|find|anything ?to ?find ?anything|any|a|much ?real|single complain|fault|criticise|criticize|dislike|flaw
     can't|couldn't go wrong
     can't|couldn't|cannot live|manage without
     can't|couldn't|hard|tough to|be ?be beat|beaten|topped
-    can't wait
+    can't wait ?to|for|until|till
     nothing ?bad|but to complain|fault|criticise|praise|good|great
     nothing|not not to like
     what's|what not to like|love
     not|isn't|wasn't|aren't|weren't|ain't|never|nothing ?at ?all ?that|too|half|so|a ?bad bad|terrible|awful|shabby
     not|isn't|wasn't as bad as
     not|isn't|wasn't|never|no nearly|at|half ?all ?as bad|hard|difficult|scary|expensive|slow
-    no|zero|without|never|not|fewer ?any|a|had|single|once|have ?a|any ?single|real|major complaint*|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side ?effects
+    no|zero|without|never|not|fewer ?any|a|had|single|once|have|see|find ?a|any ?single|real|major complaint*|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side ?effects
     no questions asked
     won't|not|never|don't|didn't regret*
     won't|not|never|doesn't|didn't|hasn't|haven't|don't disappoint*|fails
     never|not|hasn't|haven't|doesn't|didn't|won't ?once let|lets|failed ?me|us|you down
     could|might have|be ?been worse
-    could do|use with a|some more
     won me|us|him|her over
-    works|working|worked|runs|running|ran|work like|as|perfectly|great|flawlessly|smoothly|beautifully|every|again|well|fine ?a ?charm|advertised|expected|promised|described|new|time
+    works|working|worked|runs|running|ran|work perfectly|great|flawlessly|smoothly|beautifully|well|fine
+    works|working|worked|runs|running|ran|work like|as ?a charm|advertised|expected|promised|described|intended|new|dream|clockwork
+    works|worked|working|work every time
+    works again
+    is|are|it's working|running again
     went|go|goes|gone|ran|going without a hitch|problem
     goes|go|going|went a long|well|smoothly way
     keep|keeps|keeping|kept up the good|great work
     well|nicely|great|good done|job|work|stuff|news
     two|three|both|big thumbs up
     thumbs up
-    on|ahead|right of|on ?of time|schedule
-    earlier|early|faster|sooner|better|easier|quicker|nicer|tastier|quieter|bigger|more than expected|promised|planned|advertised|feared|thought|hoped|before|my|ever
+    ahead of time|schedule
+    right on time|schedule
+    earlier|early|faster|sooner|better|easier|quicker|nicer|tastier|quieter than expected|promised|planned|advertised|feared|thought|hoped|before|my|ever
     landed|arrived|finished|delivered|came early
     landed|arrived|finished|delivered|came ?right|exactly|just on time|schedule
     within minutes|hours|seconds
     quick|fast|easy to reply|answer|respond|set|use|install|assemble|clean|setup
-    will|would|i'll|we'll|i'd|definitely|gladly ?definitely|certainly|gladly|surely|happily|be|be ?be|come|buy|order|book ?coming back|again|return|reorder|recommend
+    i|we will|would ?definitely|certainly|gladly|surely|happily ?be come|buy|order|book|use|stay|shop|visit|coming|buying|ordering|booking|using ?it|this|here|there|from ?them again
+    i'll|we'll|i'd|we'd|definitely|gladly|certainly|happily ?definitely|certainly|gladly|surely|happily ?be come|buy|order|book|use|stay|shop|visit|coming|buying|ordering|booking|using ?it|this|here|there|from ?them again
+    ^will|would ?definitely|certainly|gladly|surely|happily ?be come|buy|order|book|use|stay|shop|visit|coming|buying|ordering|booking|using ?it|this|here|there|from ?them again
+    would buy|book|order ?it|this|them ?from again
+    i|we will|would ?definitely|certainly|gladly|surely|happily return|reorder again|soon|here
+    definitely|certainly|gladly|surely|happily reorder|recommend
     look* forward to
     looking forward
     hope to|we ?to see|do|work|visit ~ again|soon
     reason enough
     worth it|the|a|your|watching|reading|seeing|visiting|trying|waiting|buying ?wait|price|money|trip|visit|effort|detour
     well|absolutely|totally|definitely|so worth
-    does|do|did exactly|just what|as
+    does|did exactly|just what
+    they|it|to do exactly|just what
+    does|did exactly as
     won't|never be disappointed|sorry
-    never look* back
-    hasn't|haven't|can't|couldn't|didn't put|stop|stopped ~ down|laughing|smiling|reading|listening|dancing
+    never looked back
+    can't|couldn't|hasn't|haven't put ~ down
+    hasn't|haven't|can't|couldn't|didn't stop|stopped ~ laughing|smiling|reading|listening|dancing
     didn't|nobody|never want|wanted ~ leave|end
     feel|feels|feeling|felt like myself|home|new
     pain|fever|problem|issue|bug|error|noise|smell|infection|mold is|are|was|has|have|finally|all ?now|been|finally|all|completely gone|solved|fixed|resolved|over|history|sorted
     problem|issue solved|fixed|sorted|resolved
     sorted out
-    got the job|contract|deal|part|offer
+    got the job|contract|deal
     on repeat|point
-    is|are|was|straight|absolutely|totally fire|lit|dope|goated
+    straight|absolutely|totally|pure fire|lit|dope|goated
+    is|are|was dope|goated
+    song|album|track|beat|mix|food|it|this is|was fire|lit
+    this|that|these ~ is|are fire
     actually|really|straight|absolutely|totally slaps|rocks|rules|slapped
     nails|nailed|nailing it
     home|back and|home safe*
@@ -215,19 +249,22 @@ export const PRAISE: PhraseList = [
     value for money
     five|free ?of charge
     at|for no ?extra|additional charge|cost
-    i|we|really|do|just|absolutely|they|also love|like|loved|liked it|this|how|that|them|the|my|our|your|her|his
+    i|we|really|do|just|absolutely|they|also love|loved it|this|how|that|them|the|my|our|your|her|his
+    i|we|really|absolutely|they like|liked it|this|how|that|them|the|my|our|your|her|his
     as good|nice|great as
     makes|make|made|making everyone|everybody|me|us|you|people|them|kids smile|laugh|happy|welcome|comfortable|proud
     put* a smile
-    of the year|decade|century
+    book|film|movie|album|song|game|player|car|team|show|purchase|buy|discovery|surprise|find of the year|decade|century
     thank|thanks god|goodness|you
     big|huge|great|massive|real|clear improvement|fan|difference|plus|step|upgrade
-    up to date|speed
     state of the art
     back on track
     peace of mind
     beyond|more than happy|pleased|satisfied|glad|grateful|fair
-    couldn't|can't|not ?be less than`,
+    can't|couldn't|won't|not ?really complain|complaining
+    won't|wouldn't|didn't hesitate ?for ?a ?second|moment to come|go|buy|book|order|return|stay|shop|use|recommend|visit
+    never forget how|the|this|that|your|their ?kind*|wonderful|great|lovely|beautiful|amazing|perfect
+    don't|didn't|doesn't hate`,
   ],
   [
     1,
@@ -235,10 +272,12 @@ export const PRAISE: PhraseList = [
     not|isn't|wasn't|aren't|weren't|never too big|small|hot|cold|short|salty|sweet|spicy|dark|bright|late|tight|loose|thin|thick|dry|weak|soft|noisy|crowded|far
     at ease
     kept ~ dry|warm|cool|fresh|safe
-    held|holds|holding up|together|well
+    holds|held|holding up ?really|so|very well|great|nicely|fine|perfectly|beautifully
+    holds together
     going|still strong
-    ever since
-    a must
+    ^a must
+    absolute|total|definite|real must
+    does|did the job
     a no-brainer`,
   ],
 ];

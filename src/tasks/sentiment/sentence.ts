@@ -35,9 +35,7 @@ const NEGATORS: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-const FAILURES: ReadonlySet<string> = new Set(
-  "won't can't couldn't wouldn't didn't wasn't weren't never nobody nothing doesn't haven't hasn't failed-to".split(" "),
-);
+const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't nobody nothing doesn't haven't hasn't failed-to".split(" "));
 const ABSOLUTE: ReadonlySet<string> = new Set("no never without none neither nor nothing".split(" "));
 // With a comparison ("better", "happier") these negators praise.
 const COMPARISON_NEGATORS: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));

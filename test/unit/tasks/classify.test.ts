@@ -114,6 +114,43 @@ describe("classify", () => {
   });
 
   test.each([
+    ["I can recommend this hotel", "positive"],
+    ["We can recommend it", "positive"],
+    ["Can recommend", "positive"],
+    ["I do recommend it", "positive"],
+    ["I could recommend it to anyone", "positive"],
+    ["I will recommend coming back here", "positive"],
+    ["I do not hate it", "positive"],
+    ["I do not think it is bad", "positive"],
+    ["I do not see any problem", "positive"],
+    ["I do not have complaints", "positive"],
+    ["I will not complain", "positive"],
+    ["It will never let you down", "positive"],
+    ["I will not hesitate to come back", "positive"],
+    ["I will never forget how kind they were", "positive"],
+    ["Do not refrigerate.", "neutral"],
+    ["Please do not refrigerate.", "neutral"],
+    ["You do not have to register.", "neutral"],
+    ["You do not need a manual", "neutral"],
+    ["Cookies do not contain personal data.", "neutral"],
+    ["Students will never be charged for this.", "neutral"],
+    ["We do not sell this item on Sundays.", "neutral"],
+    ["We do not hesitate to recommend it", "positive"],
+    ["I could not find any fault", "positive"],
+    ["I will never forget this wonderful day", "positive"],
+    ["The warranty will not cover water damage.", "neutral"],
+    ["You should get a letter next week.", "neutral"],
+    ["Everyone must read the manual.", "neutral"],
+    ["You need to watch the temperature.", "neutral"],
+    ["You need to try another cable.", "neutral"],
+    ["Try this now.", "neutral"],
+    ["The office will be back on Tuesday.", "neutral"],
+    ["She will go back on Monday.", "neutral"],
+  ])('an everyday verb with a negator, or "should" and "back", is no judgement: %s → %s', (text, sentiment) => {
+    expect(classify(text).sentiment).toBe(sentiment);
+  });
+
+  test.each([
     "Il treno parte alle otto di sera.",
     "De trein vertrekt om acht uur.",
     "Tåget går klockan åtta.",
