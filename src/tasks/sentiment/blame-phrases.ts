@@ -137,8 +137,8 @@ export const BLAME: PhraseList = [
     keeps|kept|constantly|sound|signal|audio|call|calls|line|connection|picture|internet ?keeps cut|cuts|cutting out|off
     was|were|got|been|is|are cut off|short
     hard|difficult|impossible|tough|tricky|annoying|tedious ?to to hear|use|find|read|reach|open|understand|hold|clean|install|set|get|believe|follow|see|navigate|watch|sit
-    had to constantly|keep|hold|restart|reset|reboot|resend|re|chase|wait
-    i|we have to constantly|keep|hold|restart|reset|reboot|resend|re|chase|wait
+    had to constantly|restart|reset|reboot|resend|re|chase|wait
+    i|we have to constantly|restart|reset|reboot|resend|re|chase|wait
     have|has to constantly
     have|has|had|need|needs|needed to|be ?be replaced|repaired|fixed|restarted|reset
     pull|pulled|takes|took forever|ages
@@ -153,6 +153,17 @@ export const BLAME: PhraseList = [
     feel|felt|feeling sick|ripped|cheated|scammed|robbed|sorry|bad|ill|awful|betrayed|ignored|let
     sick of
     worst enemy
+    nobody|none|noone told|tells|informed|warned|explained|explains
+    doesn't|didn't do what|anything
+    can't|couldn't even
+    can't|couldn't|didn't sleep
+    can't with this|these|that|people
+    still not|haven't|hasn't ?yet received|arrived|got|heard|come
+    wouldn't|not wish ~ on anyone|anybody
+    doesn't|won't|wouldn't|didn't|don't ?even|ever|properly ?to print|close|lock|scan|save|hold|stick|flush|move|play
+    never|haven't|hasn't ?even ?yet received|receive|arrived|got|heard|came|turned|showed
+    don't|doesn't|didn't|wouldn't ?really|even|seem ?to care|like|enjoy
+    had to send|take|bring it|them|this back
     asks|asked|asking ~ every single time|day|morning|night|week
     went|goes|going dead|offline|blank
     tired of
@@ -216,7 +227,8 @@ export const BLAME: PhraseList = [
     what|where|who|why|how the|on|in hell|heck|fuck|earth|world
     gave|give|given|giving up
     returned|returning|sent|sending|took ?it|them|this|mine|the ?straight|right back|immediately
-    will|going|i'll|i'm|i|we ?to send|sending|return|returning|take|taking it|them|this ?straight|right|all back|immediately
+    i'm|we're|am|are|be sending|returning|taking it|them|this|mine ?straight|right|all back
+    going to send|return|take it|them|this|mine ?straight|right|all back
     would have to return
     wanted|trying|tried|wants ?so ?hard to love|like|enjoy|believe
     tries|tried|trying|tried|try ?so|too|way hard to be

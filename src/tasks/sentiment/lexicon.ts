@@ -147,9 +147,9 @@ const NEGATIVE: Readonly<Record<Grade, string>> = {
     skimpy skip slack slam slump smell smoke snore sorry split stain stained stickiness sticky sting stole stopped strike stubborn stumble stunted
     superficial suspend suspicion sweat sweaty tangle tantrum tear terminate theft thief thwart timid tinny tiny toilet toll torn tough tremble
     uncertain unclear underestimate undermine underpowered understaffed unfit unfortunately unknown unpaid unpopular unrest unsold unsure untrue
-    unused uproot urgent vacuous vague victimised violation virus vulnerable wait waited waiting war warn warning wary watery weakness weird weirdly
+    unused uproot urgent vacuous vague victimised violation virus vulnerable war warn warning wary watery weakness weird weirdly
     wildfire wilt withdraw withdrawn wither withhold wobble worn wrestle wrinkle`,
-  0.5: `'s assume attempts cut instead intentions mean neither nor off routine searching seem seems short sitting thin trying unless why`,
+  0.5: `'s assume attempts cut instead intentions mean neither nor off routine searching seem seems short sitting thin trying unless wait waited waiting why`,
 };
 
 /** All base forms with their valence, −3..3. */
@@ -158,7 +158,7 @@ export const WORDS: ReadonlyMap<string, number> = new Map([...graded(POSITIVE, 1
 /** Neutral words that look like a form of a word with a valence. */
 export const NO_FEELING: ReadonlySet<string> = new Set(
   `cooler dudes fined finer freely goods heartily issued issuing lately later latest meaning means number numbers rates rating ratings savings shares
-    sinks topped topping toppings treated treats wells wined`.split(/\s+/),
+    sinks topped topping toppings treated treats waiter waiters wells wined`.split(/\s+/),
 );
 
 function graded(lists: Readonly<Record<Grade, string>>, sign: 1 | -1): [string, number][] {

@@ -14,22 +14,36 @@ const NEUTRAL: PhraseList = [
     never|don't|doesn't|didn't|won't|can't|cannot failed-to
     nothing short of
     nothing better to do
+    not|isn't|aren't|wasn't|weren't|doesn't|don't|can't include|included
+    i|we|he|she|they don't|doesn't|didn't|not work|open on|at|in|for|until|here
+    public|bank|school holiday|holidays
+    plenty of
+    works|worked as|at|from|under|with
+    ^no parking|smoking|entry|dogs|pets|swimming|access|refunds|admittance
+    spam|junk folder|filter|mail
+    why don't|can't we|i
+    not|isn't|wasn't|aren't far-from
     up to date|speed
-    please ?do don't
     please ?just wait
     ^wait for|until|till
-    ^wait ~ hour|hours|minutes|days|weeks|seconds
+    ^wait ~ hour|hours|minutes|days|weeks|seconds ?after|before|between|until
     to avoid this|it|these|them
+    ^never open|close|turn|use|touch|reply|install|start|charge|show|answer
+    please ?do don't reply|respond|answer|open|close|turn|use|touch|install|start|charge|show
+    accept|accepts|accepted cash|card|cards|payment|payments|cheques|coins
+    doesn't|don't|won't|didn't need|matter|contain|apply|affect|mean|depend|belong|require|exist|rain|snow
     ^don't ?ever clean|open|close|turn|use|touch|reply|respond|answer|install|start|charge|show|work|run
     don't|didn't|won't|wouldn't|never hesitate ?to
     cover|covers|covered|covering ~ damage|damages|theft|loss|losses|accidents
     no reply|response|action|answer|help ?is needed|required|necessary|expected
     change|changed|changes|modified|amended ~ without ?prior|further notice
-    doesn't|won't|don't|didn't|not|isn't start|open|arrive|begin until|till|before|on|at
+    doesn't|won't|don't|didn't|not|isn't|aren't|wasn't|weren't start|open|close|arrive|begin until|till|before|on|at
     not|never|won't ?be charged|billed|charge ~ again|extra|twice
     i|we|i'll|we'll ?will|would|won't ?not ?be be|come|go|going|coming back on|at|by|in|from|after|until|till|before|next|tomorrow|later
     will|would|won't|i'll|we'll ?not ?be be|come|go|going|coming back on|at|by|from|after|until|till|before|next|tomorrow|later
     under no circumstances
+    will|would|i'll|we'll|i'd ?be come|get|go|coming|getting|going back to you|me|him|her|them|work|school|home|sleep
+    i|we will|would|can ?be come|get|go|coming|getting|going back to you|me|him|her|them|work|school|home|sleep
     not|isn't up to me|you|us|them
     run|runs|works|running out of the box
     stay|stand|keep|steer ?well|far away|clear from|of ?the|any|all|open doors|door|edge|fire|heat|flames|water|windows|cables|track|tracks|platform|area|children|gap|entrance
@@ -94,7 +108,7 @@ const NEUTRAL: PhraseList = [
 ];
 
 /** All phrases. */
-export const PHRASES: PhraseList = [...PRAISE, ...BLAME, ...NEUTRAL];
+export const PHRASES: PhraseList = [...NEUTRAL, ...PRAISE, ...BLAME];
 
 /** A phrase that was found. `end` is the index of the token after it. */
 type PhraseMatch = { readonly valence: number; readonly end: number };

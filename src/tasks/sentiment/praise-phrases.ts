@@ -17,14 +17,15 @@ export const PRAISE: PhraseList = [
     not a|one|single bit|negative|flaw disappointed
     never tasted|eaten|felt|met anything|a as|so good
     absolute|a|an|the must visit|try|have|see|read
-    all i|we|you could|can|ever ?ever want|need|wanted|hoped|asked
-    all|everything i|we|you could ?ever ask
+    all i|we|you could|can|ever ?ever want|need|wanted|hoped
+    all|everything i|we|you could ?ever ask for
     everything i|we|you could|can|ever ?ever want|need|wanted|hoped|asked
     best ?of ?the ever|yet
     can't|couldn't|could say|speak|rave|recommend|praise|thank|compliment|express ~ enough
     can't|couldn't get enough of
     can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|smoother|prouder
-    can't|couldn't ?really ask|wish|hope for more
+    can't|couldn't ?really|have ?have ask|wish|hope|asked|wished|hoped for ?anything|a more|better
+    couldn't have asked|wished|hoped for
     don't|doesn't|didn't think|believe ~ can|could|will|would be|get ?any better|happier|easier|nicer|smoother
     doesn't|don't|can't|couldn't|won't get|be ?any ?much better than this|these|it|that
     took|takes my|our|your breath away
@@ -78,6 +79,7 @@ export const PRAISE: PhraseList = [
     owe you one|big|everything
     saved my|our|the presentation|project|life|day|marriage
     on the first try
+    works|worked on the first try
     days|hours|weeks|minutes|day|week early
     loved|hooked|fine|perfectly|smoothly|great ?it ever since
     crystal clear
@@ -91,7 +93,7 @@ export const PRAISE: PhraseList = [
     keep|keeps|kept ?on telling me|us how
     would|will|i'd|i'll|we'd|we'll|could never go back to my|our|a|an|using
     wouldn't|won't|couldn't|can't ?ever go back to my|our|a|an|using
-    can't|won't|couldn't find|get|buy|see|have fresher|better|nicer|finer|cheaper|friendlier
+    can't|won't|couldn't find|get|buy|see|have ?a|any fresher|better|nicer|finer|cheaper|friendlier
     nothing i|we don't|didn't like|love|enjoy
     nothing to|i|we dislike|disliked
     nobody|none ~ dislike|dislikes|disliked
@@ -124,11 +126,12 @@ export const PRAISE: PhraseList = [
     gets|got|get the job done
     i'll|we'll ?definitely|certainly|surely be back|returning
     i|we will|would ?definitely|certainly|surely be back|returning
-    ^will|would|i'll|we'll be back|returning
-    be back again|for
-    i|we will|would ?definitely|certainly|surely|gladly ?be go|come|going|coming back
-    i'll|we'll|i'd|we'd ?definitely|certainly|surely|gladly ?be go|come|going|coming back
-    ^will|would ?definitely|certainly|surely|gladly ?be go|come|going|coming back
+    ^will|would be back|returning
+    be back for more
+    i|we will|would ?definitely|certainly|surely|gladly ?be come|coming back
+    i'll|we'll|i'd|we'd ?definitely|certainly|surely|gladly ?be come|coming back
+    ^will|would ?definitely|certainly|surely|gladly ?be come|coming back
+    i'd|we'd|would ?definitely|certainly|surely|gladly go back
     definitely|certainly|surely|gladly|happily ?be be|go|come|going|coming back
     definitely|certainly return|returning
     ^go get|buy|try one|it|this|some|yours
@@ -157,8 +160,10 @@ export const PRAISE: PhraseList = [
     better|faster|nicer|easier|cheaper|quieter|tastier than
     the|my|our new favorite|favourite
     new favorite|favourite|spot
-    you|everyone|everybody really|just|absolutely|definitely|simply|all should|must|need|gotta|have ?to try|buy|get|see|read|visit|watch|taste|hear|own it|this|them|one|there|here
-    everyone|everybody should try|buy|get|see|read|visit|watch|taste|hear|own it|this|them|one|there|here
+    you|everyone|everybody really|absolutely|definitely|simply should|must|need|gotta|have ?to try|buy|get|see|read|visit|watch|taste|hear|own it|this|them|one
+    you just|all should|must|gotta|have ?to try|see|read|taste|hear|watch it|this|them
+    everyone|everybody should try|see|read|visit|watch|taste|hear|own it|this|them|one
+    you have|gotta|must ?to try it|them
     you must|gotta try|visit|taste|see it|this|their|his|her
     to good use
     rave about
@@ -276,6 +281,7 @@ export const PRAISE: PhraseList = [
     holds together
     going|still strong
     ^a must
+    a must for every|any|all|everyone|anyone
     absolute|total|definite|real must
     does|did the job
     a no-brainer`,

@@ -14,6 +14,10 @@ const NEGATED_BLAME = -0.4;
 const ABSOLUTELY_NEGATED_BLAME = -0.7;
 // A negated comparison is praise: "never happier", "won't find a better".
 const NEGATED_COMPARISON = 1.2;
+// "Do not freeze" is an instruction and does not say that something did not freeze.
+const FORBIDDEN_BLAME = -0.2;
+// "Call us if it is broken"
+const CONDITIONAL_BLAME = 0.3;
 const BOOST = 1.7;
 const DAMPING = 0.7;
 const BEFORE_BUT = 0.6;
@@ -24,7 +28,8 @@ const ASKED_PRAISE = 0.25;
 const ASKED_BLAME = 0.8;
 const PER_EXCLAMATION = 0.4;
 const LOUD = 1.1;
-// A negator without a word to negate. "It didn't" usually is a complaint; a plain "not" is one less often.
+// A negator without a word to negate. "It didn't" usually is a complaint about a thing. A plain "not" is one less often, and so
+// is "I can't": a person may do as they like.
 const BARE_NEGATION = -0.65;
 const BARE_FAILURE = -0.9;
 const IRONY = -3;
@@ -35,7 +40,7 @@ const NEGATORS: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't nobody nothing doesn't haven't hasn't failed-to".split(" "));
+const FAILURES: ReadonlySet<string> = new Set("won't can't couldn't wouldn't didn't wasn't weren't doesn't haven't hasn't failed-to".split(" "));
 const ABSOLUTE: ReadonlySet<string> = new Set("no never without none neither nor nothing".split(" "));
 // With a comparison ("better", "happier") these negators praise.
 const COMPARISON_NEGATORS: ReadonlySet<string> = new Set("no never nobody nothing couldn't can't won't wouldn't".split(" "));
@@ -49,6 +54,9 @@ const DAMPERS: ReadonlySet<string> = new Set(
 const CONTRASTS: ReadonlySet<string> = new Set("but however yet nevertheless nonetheless except unfortunately sadly still".split(" "));
 const CONCESSIONS: ReadonlySet<string> = new Set("although though despite while whilst notwithstanding albeit".split(" "));
 const SUBJECTS: ReadonlySet<string> = new Set("i we you he she it they".split(" "));
+const PERSONS: ReadonlySet<string> = new Set("i we you he she".split(" "));
+// Verbs of a rule: "must not".
+const RULES: ReadonlySet<string> = new Set("may must should shall mustn't shouldn't needn't shan't".split(" "));
 const UNREAL: ReadonlySet<string> = new Set("wish wished hoped supposed wanted promised if claimed claims thought should".split(" "));
 const CONDITIONALS: ReadonlySet<string> = new Set("would could might should".split(" "));
 const FAR_NEGATORS: ReadonlySet<string> = new Set(["neither", "nor"]);
@@ -92,10 +100,11 @@ export function valenceOfSentence(sentence: string): number {
       const negator = negatorBefore(tokens, taken, at);
       if (negator >= 0) {
         negatorsUsed.add(negator);
-        value *= negationOf(tokens, negator, at, value);
+        value *= isProhibition(tokens, negator) && value < 0 ? FORBIDDEN_BLAME : negationOf(tokens, negator, at, value);
       }
       if (value > 0 && isUnreal(tokens, at)) value *= UNREAL_PRAISE;
     }
+    if (value < 0 && isAfterIf(tokens, at)) value *= CONDITIONAL_BLAME;
     if (contrast >= 0) value *= at < contrast ? BEFORE_BUT : AFTER_BUT;
     if (isConceded(tokens, at)) value *= CONCEDED;
     if (isQuestion) value *= value > 0 ? ASKED_PRAISE : ASKED_BLAME;
@@ -103,7 +112,8 @@ export function valenceOfSentence(sentence: string): number {
   }
   if (!isFactual) {
     tokens.forEach(({ text }, i) => {
-      if (taken[i] === 0 && isNegator(text) && text !== "less" && !negatorsUsed.has(i)) sum += FAILURES.has(text) ? BARE_FAILURE : BARE_NEGATION;
+      if (taken[i] === 0 && isNegator(text) && text !== "less" && !negatorsUsed.has(i) && !isRule(tokens, i) && !(isQuestion && i === 0))
+        sum += bareNegation(tokens, i) * (isQuestion ? ASKED_BLAME : 1);
     });
   }
   const exclamations = Math.min(3, sentence.split("!", 4).length - 1);
@@ -145,6 +155,31 @@ function valenceOfToken(tokens: readonly Token[], i: number): number {
 
 function isNegator(text: string): boolean {
   return NEGATORS.has(text) || text.endsWith("n't");
+}
+
+/** True if the negator at `i` belongs to a rule or a condition: "You must not open it", "if you do not know it". */
+function isRule(tokens: readonly Token[], i: number): boolean {
+  if (RULES.has(tokens[i]?.text ?? "") || RULES.has(tokens[i - 1]?.text ?? "")) return true;
+  return isProhibition(tokens, i) || isAfterIf(tokens, i);
+}
+
+/** True if the negator at `i` forbids something: "Do not open", "Please don't smoke". */
+function isProhibition(tokens: readonly Token[], i: number): boolean {
+  const isTwoWords = tokens[i]?.text === "not" && tokens[i - 1]?.text === "do";
+  if (!isTwoWords && tokens[i]?.text !== "don't") return false;
+  const before = tokens[isTwoWords ? i - 2 : i - 1];
+  return before?.kind !== "word" || before.text === "please";
+}
+
+/** True if shortly before the token at `at`, in the same clause, stands "if". */
+function isAfterIf(tokens: readonly Token[], at: number): boolean {
+  for (let i = at - 1; i >= Math.max(0, at - 4) && tokens[i]?.kind === "word"; i--) if (tokens[i]?.text === "if") return true;
+  return false;
+}
+
+/** The valence of the negator at `i`, which negates no word with a valence. */
+function bareNegation(tokens: readonly Token[], i: number): number {
+  return FAILURES.has(tokens[i]?.text ?? "") && !PERSONS.has(tokens[i - 1]?.text ?? "") ? BARE_FAILURE : BARE_NEGATION;
 }
 
 function emphasisAt(tokens: readonly Token[], at: number): number {
