@@ -33,8 +33,12 @@ export const BLAME: PhraseList = [
     at all costs
     never|don't|won't|nor|wouldn't ?be|ever go|buy|order|shop|use|come|fly|stay|book|eat|visit|return|ordering|buying|coming|flying|using ?here|with|there|from|this|you|them|it|to ?here|them|this|you again|back|anyone
     not ?ever going|coming|ordering|buying|flying|using|staying|returning|shopping ?here|with|there|from|this|you|them|it|to ?here|them|this|you again|back
+    i|we|and|but would|will never ?ever return|buy|order|book|visit
+    won't|wouldn't|never ?ever ?be use|using|buy|buying|order|ordering|book|booking|visit|visiting ~ again
     nor will|would i|we ?ever be|come|go|return|buy|order
     ^not again
+    this|that was|is the|my|our ?very last time
+    don't want ?to ?ever come|go|return|be back|again
     never again
     be my|our ?very last|final time|order|purchase|visit|stay|flight|meal
     is my|our ?very last order|purchase|visit|stay
@@ -153,6 +157,9 @@ export const BLAME: PhraseList = [
     feel|felt|feeling sick|ripped|cheated|scammed|robbed|sorry|bad|ill|awful|betrayed|ignored|let
     sick of
     worst enemy
+    don't|doesn't|didn't|can't see the point
+    can't|couldn't|barely|hardly hear|see|taste|smell anything|a|anybody
+    nobody|none|noone ~ could|would|can help|answer|explain|care
     nobody|none|noone told|tells|informed|warned|explained|explains
     doesn't|didn't do what|anything
     can't|couldn't even

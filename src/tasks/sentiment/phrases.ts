@@ -17,6 +17,9 @@ const NEUTRAL: PhraseList = [
     not|isn't|aren't|wasn't|weren't|doesn't|don't|can't include|included
     i|we|he|she|they don't|doesn't|didn't|not work|open on|at|in|for|until|here
     public|bank|school holiday|holidays
+    be worn
+    be used without
+    ^why not
     plenty of
     works|worked as|at|from|under|with
     ^no parking|smoking|entry|dogs|pets|swimming|access|refunds|admittance

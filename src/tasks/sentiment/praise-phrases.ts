@@ -23,8 +23,8 @@ export const PRAISE: PhraseList = [
     best ?of ?the ever|yet
     can't|couldn't|could say|speak|rave|recommend|praise|thank|compliment|express ~ enough
     can't|couldn't get enough of
-    can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|smoother|prouder
-    can't|couldn't ?really|have ?have ask|wish|hope|asked|wished|hoped for ?anything|a more|better
+    can't|couldn't ~ be|been|ask|wish|get|do ?for ?any better|happier|easier|nicer|smoother|prouder|kinder|friendlier
+    can't|couldn't ?really|have ?have ask|wish|hope|asked|wished|hoped for ?anything|a more|better|kinder|nicer|finer|easier
     couldn't have asked|wished|hoped for
     don't|doesn't|didn't think|believe ~ can|could|will|would be|get ?any better|happier|easier|nicer|smoother
     doesn't|don't|can't|couldn't|won't get|be ?any ?much better than this|these|it|that
@@ -164,7 +164,9 @@ export const PRAISE: PhraseList = [
     you just|all should|must|gotta|have ?to try|see|read|taste|hear|watch it|this|them
     everyone|everybody should try|see|read|visit|watch|taste|hear|own it|this|them|one
     you have|gotta|must ?to try it|them
-    you must|gotta try|visit|taste|see it|this|their|his|her
+    never had|have|has to wait|repair|replace|complain|ask|worry|chase|repeat
+    never|didn't expected|expect to like|love|enjoy
+    you ?simply|really|just must|gotta try|visit|taste|see it|this|their|his|her
     to good use
     rave about
     still works|fresh|strong|great
@@ -189,7 +191,7 @@ export const PRAISE: PhraseList = [
     not|isn't|wasn't|aren't|weren't|ain't|never|nothing ?at ?all ?that|too|half|so|a ?bad bad|terrible|awful|shabby
     not|isn't|wasn't as bad as
     not|isn't|wasn't|never|no nearly|at|half ?all ?as bad|hard|difficult|scary|expensive|slow
-    no|zero|without|never|not|fewer ?any|a|had|single|once|have|see|find ?a|any ?single|real|major complaint*|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side ?effects
+    no|zero|without|never|not|fewer ?any|a|had|single|once|have|see|find ?a|any ?single|real|major complaint*|issue|issues|problem*|regret*|trouble|bugs|crash*|nonsense|hassle|fuss|glitches|hitch*|drama|worries|worry|side ?effects
     no questions asked
     won't|not|never|don't|didn't regret*
     won't|not|never|doesn't|didn't|hasn't|haven't|don't disappoint*|fails
@@ -231,6 +233,9 @@ export const PRAISE: PhraseList = [
     does|did exactly as
     won't|never be disappointed|sorry
     never looked back
+    can't|couldn't|didn't|don't find|see|have anything wrong|bad|negative
+    never ?ever get|gets|got boring|old|bored|tired
+    wouldn't|won't ?be go|going|buy|stay|shop anywhere|somewhere else
     can't|couldn't|hasn't|haven't put ~ down
     hasn't|haven't|can't|couldn't|didn't stop|stopped ~ laughing|smiling|reading|listening|dancing
     didn't|nobody|never want|wanted ~ leave|end

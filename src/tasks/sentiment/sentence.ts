@@ -15,7 +15,7 @@ const ABSOLUTELY_NEGATED_BLAME = -0.7;
 // A negated comparison is praise: "never happier", "won't find a better".
 const NEGATED_COMPARISON = 1.2;
 // "Do not freeze" is an instruction and does not say that something did not freeze.
-const FORBIDDEN_BLAME = -0.2;
+const FORBIDDEN = -0.2;
 // "Call us if it is broken"
 const CONDITIONAL_BLAME = 0.3;
 const BOOST = 1.7;
@@ -28,8 +28,8 @@ const ASKED_PRAISE = 0.25;
 const ASKED_BLAME = 0.8;
 const PER_EXCLAMATION = 0.4;
 const LOUD = 1.1;
-// A negator without a word to negate. "It didn't" usually is a complaint about a thing. A plain "not" is one less often, and so
-// is "I can't": a person may do as they like.
+// A negator without a word to negate. "It won't print" usually is a complaint about a thing. A plain "not" is a complaint less often, and
+// so is "I can't come", which tells what a person does.
 const BARE_NEGATION = -0.65;
 const BARE_FAILURE = -0.9;
 const IRONY = -3;
@@ -100,7 +100,7 @@ export function valenceOfSentence(sentence: string): number {
       const negator = negatorBefore(tokens, taken, at);
       if (negator >= 0) {
         negatorsUsed.add(negator);
-        value *= isProhibition(tokens, negator) && value < 0 ? FORBIDDEN_BLAME : negationOf(tokens, negator, at, value);
+        value *= isProhibition(tokens, negator) ? FORBIDDEN : negationOf(tokens, negator, at, value);
       }
       if (value > 0 && isUnreal(tokens, at)) value *= UNREAL_PRAISE;
     }

@@ -102,6 +102,7 @@ const REVIEWED: ReadonlySet<string> = new Set(
     you just should try it
     everyone should try it
     you have try it
+    never had to wait
     you must try it
     still works
     still works as new
@@ -133,6 +134,8 @@ const REVIEWED: ReadonlySet<string> = new Set(
     run away
     never go again
     not going again
+    i would never return
+    won't use ~ again
     nor will i be
     not again
     never again
@@ -153,6 +156,7 @@ const REVIEWED: ReadonlySet<string> = new Set(
     i have to wait
     doesn't do the job
     should've have been
+    can't see anything
     doesn't do what
     can't even
     can't with this
