@@ -183,7 +183,7 @@ class Passage {
 
   /** Passes bytes of requests on, up to the end of an upgrade's head: what follows waits until workerd has answered. */
   #request(chunk: Buffer): void {
-    // It would wait for the answer of a server that speaks TLS until the time for its head is over.
+    // Otherwise such a client would hear nothing until the time for its head is over.
     if (chunk[0] === TLS_HANDSHAKE && this.#workerd.bytesWritten === 0) return this.#refuseRequest();
     const upgrade = this.#requests.read(chunk);
     if (this.#requests.isRefused) this.#refuseRequest();

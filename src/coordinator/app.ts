@@ -26,7 +26,7 @@ app.get("/v1/models", models);
 app.get("/v1/models/:id{.+}", openAiErrors, model);
 app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
-// Also for a wrong method.
+// For every method, because a wrong one is answered in OpenAI's form too.
 for (const path of Object.values(OPENAI_ENDPOINTS)) app.use(path, openAiErrors);
 app.post(OPENAI_ENDPOINTS.chat, commitRate, paymentGate("FAST"), complete("chat"));
 app.post(OPENAI_ENDPOINTS.completions, commitRate, paymentGate("FAST"), complete("completions"));

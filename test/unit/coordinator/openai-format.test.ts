@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { failureOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
+import { explained, failureOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 
 test("[API9] [LM3] a job whose result the retention has deleted is an error, and not an answer with the text null", () => {
   const job = { id: "0b8f3c1e", status: "completed", result: null };
@@ -18,6 +18,11 @@ test("[API9] [JB5] a job that no worker took says so in words", () => {
   const job = { id: "0b8f3c1e", status: "failed", result: { error: "no_eligible_worker" } };
   const message = "the job failed: no_eligible_worker: no worker that may take it was free in time";
   expect(failureOf({ job })).toMatchObject({ status: 503, error: { code: "no_eligible_worker", message } });
+});
+
+test.each(["idempotency_key_reused", "queue_full"])("[API9] %s is explained in words; a code without an explanation stays as it is", (code) => {
+  expect(explained(code)).toMatch(new RegExp(`^${code}: .*(another key|try again later)$`));
+  expect(explained("overloaded")).toBe("overloaded");
 });
 
 test("[API9] a content with an image is told that images are not supported", () => {
