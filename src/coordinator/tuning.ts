@@ -14,8 +14,8 @@ export const TUNING = {
   seenFresh: 5 * SECOND,
   /** How old the noted time of a count of stored bytes may be: it only says when the count is over. */
   countNoted: 60 * MINUTE,
-  /** The most rows of payments that a hub with an earlier schema copies when it starts. That takes 4 s of its 30 s of CPU time for 300,000 (docs/decisions/0015). */
-  copiedLedger: 500_000,
+  /** The most rows of a table that a hub with an earlier schema copies when it starts. That takes 4 s of its 30 s of CPU time for 300,000 payments (docs/decisions/0015). */
+  copiedRows: 500_000,
   /**
    * The most rows of a kind that one cron run deletes in the hub (`purgedRows`, of payments and idempotency keys as many in each of `purgedSlices`) and in D1
    * (`retentionRows` per statement, `retentionBatches` statements). Every five minutes that is 200 a second, more jobs than one hub carries.
@@ -51,8 +51,8 @@ export const TUNING = {
   outboxReport: 1 * MINUTE,
   /** The most bytes of jobs that have ended and are kept in memory until D1 has them. The others are read from the journal again. */
   outboxKept: 4 * MiB,
-  /** The most characters of payloads of waiting jobs in memory. */
-  waitingChars: 4 * MiB,
+  /** The most characters of rows of live jobs in memory. The others are read from the journal again. */
+  keptChars: 4 * MiB,
   /** The most counts of stored bytes in memory. */
   storedSums: 10_000,
   /** How long the hub uses a measured size of its SQLite. */

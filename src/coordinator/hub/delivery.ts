@@ -56,7 +56,7 @@ export class Delivery {
   }
 
   #assign(message: Extract<OutgoingMessage, { type: "assign" }>, job: LiveJob | undefined, fresh: string | undefined): boolean {
-    const payload = fresh ?? this.#journal.takePayload(message.jobId);
+    const payload = fresh ?? this.#journal.payload(message.jobId);
     if (job === undefined || payload === null) return true;
     const { policy, privacyClass } = job;
     const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });

@@ -14,11 +14,17 @@ import type { Origin } from "./storage-room.ts";
 const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
   OR typeof(created_at) <> 'integer' OR typeof(ended_at) <> 'integer' OR typeof(rev) <> 'integer')`;
 
-/** The columns of a job that its end leaves as they are, or makes of what they were. */
-const KEPT_AT_END = [
-  ...["job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "provider_pubkey"],
-  ...["synced_rev", "client", "payer"],
-] as const;
+const WRITTEN_ONCE = [...["job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "client", "payer"]] as const;
+/** The columns of a job that are written at its commit and never change before its end. */
+type WrittenOnce = Pick<JournalRow, (typeof WRITTEN_ONCE)[number]>;
+
+const INSERT = `INSERT INTO jobs (id, rev, status, attempt, provider_pubkey, holders, snapshot, ${WRITTEN_ONCE.join(", ")})
+  VALUES (?, ?, ?, ?, ?, ?, ?, ${WRITTEN_ONCE.map(() => "?").join(", ")})`;
+// The payload of a damaged row may be no text.
+const READ_WRITTEN_ONCE = `SELECT ${WRITTEN_ONCE.join(", ").replace("payload,", "CAST(payload AS TEXT) AS payload,")} FROM jobs WHERE id = ?`;
+
+/** What a row takes up in memory besides its payload, in UTF-16 units. */
+const KEPT_ROW_CHARS = 500;
 
 const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass: PrivacyClass, payloadBytes: z.int(), createdAt: z.int() });
 
@@ -29,9 +35,9 @@ const Facts = z.object({ jobType: JobType, policy: ResolvedPolicy, privacyClass:
 export class Journal {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  /** Payloads of waiting jobs, which the assignment needs next. Bounded; the others are read. */
-  readonly #payloads = new Map<string, string>();
-  #payloadChars = 0;
+  /** What assignment and end need of the rows of live jobs. Bounded; the others are read. */
+  readonly #kept = new Map<string, WrittenOnce>();
+  #keptChars = 0;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -45,17 +51,16 @@ export class Journal {
   }
 
   insert(job: LiveJob, payload: string, origin: Origin): void {
-    this.#forgetPayload(job.id);
-    if (job.phase.kind === "waiting" && this.#payloadChars + payload.length <= TUNING.waitingChars) {
-      this.#payloads.set(job.id, payload);
-      this.#payloadChars += payload.length;
-    }
-    this.#insertRow(job, payload, origin, statusOf(job), JSON.stringify(snapshotOf(job)));
+    const written = writtenOnce(job, payload, origin);
+    this.#insertRow(job, written, statusOf(job), JSON.stringify(snapshotOf(job)));
+    this.#keep(job.id, written);
   }
 
   /** Writes a job that ended before its first write, for example because it was refused at commit [JB8]; returns its row. */
   insertEnded(facts: JobFacts, payload: string, origin: Origin, end: JobEnd, completion: CheckedCompletion | undefined): WrittenRow | null {
-    this.#insertRow({ ...facts, rev: end.rev, attempts: 0, holders: [] }, end.started ? payload : "", origin, end.outcome.status, null);
+    const written = writtenOnce(facts, end.started ? payload : "", origin);
+    this.#insertRow({ id: facts.id, rev: end.rev, attempts: 0, holders: [] }, written, end.outcome.status, null);
+    this.#keep(facts.id, written);
     return this.end(end, completion);
   }
 
@@ -77,23 +82,30 @@ export class Journal {
    * @returns the row as it is now, so that polls, streams and D1 need not read it again; null if the journal does not have the job
    */
   end({ jobId, outcome, started, paymentRef, rev, attempts, holders, endedAt }: JobEnd, completion: CheckedCompletion | undefined): WrittenRow | null {
-    this.#forgetPayload(jobId);
+    const written = this.#kept.get(jobId) ?? this.#writtenOnce(jobId);
+    if (written === null) return null;
+    this.#forget(jobId);
     const isCompleted = outcome.status === "completed";
     const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
     const ended = { holders: JSON.stringify(holders), receipt: receipt === null ? null : JSON.stringify(receipt), completed_at: isCompleted ? endedAt : null };
-    // Each column that is read back costs, so those that have just been written are not.
-    const row = this.#sql
-      .exec<Pick<JournalRow, (typeof KEPT_AT_END)[number]>>(
-        `UPDATE jobs SET rev = ?2, status = ?3, attempt = ?4, provider_pubkey = coalesce(?5, provider_pubkey), holders = ?6, snapshot = NULL,
-           payload = iif(?7, payload, ''), payload_bytes = iif(?7, payload_bytes, 0), result = ?8, receipt = ?9, completed_at = ?10, ended_at = ?11,
-           created_at = iif(typeof(created_at) = 'integer', created_at, ?11) WHERE id = ?1 RETURNING ${KEPT_AT_END.join(", ")}`,
-        ...[jobId, rev, outcome.status, attempts, isCompleted ? outcome.key : null, ended.holders, started ? 1 : 0],
-        ...[result, ended.receipt, ended.completed_at, endedAt],
-      )
-      .toArray()[0];
-    if (row === undefined) return null;
-    return { ...row, id: jobId, rev, status: outcome.status, attempt: attempts, ...ended, snapshot: null, result, ended_at: endedAt, parsedReceipt: receipt };
+    const createdAt = Number.isInteger(written.created_at) ? written.created_at : endedAt;
+    const provider = isCompleted ? outcome.key : (holders.at(-1) ?? null);
+    // Not RETURNING: SQLite would copy each page that the statement changes once more, to be able to undo it alone (docs/decisions/0016).
+    const { rowsWritten } = this.#sql.exec(
+      `UPDATE jobs SET rev = ?2, status = ?3, attempt = ?4, provider_pubkey = ?5, holders = ?6, snapshot = NULL,
+         payload = iif(?7, payload, ''), payload_bytes = iif(?7, payload_bytes, 0), result = ?8, receipt = ?9, completed_at = ?10, ended_at = ?11,
+         created_at = ?12 WHERE id = ?1`,
+      ...[jobId, rev, outcome.status, attempts, provider, ended.holders, started ? 1 : 0, result, ended.receipt, ended.completed_at, endedAt, createdAt],
+    );
+    if (rowsWritten === 0) return null;
+    return {
+      ...written,
+      ...(!started && { payload: "", payload_bytes: 0 }),
+      ...{ id: jobId, created_at: createdAt, rev, status: outcome.status, attempt: attempts, provider_pubkey: provider, snapshot: null, synced_rev: 0 },
+      ...ended,
+      ...{ result, ended_at: endedAt, parsedReceipt: receipt },
+    };
   }
 
   row(id: string): JournalRow | null {
@@ -126,11 +138,13 @@ export class Journal {
     return this.#sql.exec<StoredResult>("SELECT status, result FROM jobs WHERE id = ?", id).toArray()[0] ?? null;
   }
 
-  /** The payload of a job that is assigned now. From then on it is only on disk. */
-  takePayload(id: string): string | null {
-    const kept = this.#forgetPayload(id);
-    if (kept !== undefined) return kept;
-    return this.#sql.exec<{ payload: string }>("SELECT payload FROM jobs WHERE id = ?", id).toArray()[0]?.payload ?? null;
+  /** The payload of a job that is assigned now; null if the journal does not have the job. */
+  payload(id: string): string | null {
+    const kept = this.#kept.get(id);
+    if (kept !== undefined) return kept.payload;
+    const written = this.#writtenOnce(id);
+    if (written !== null) this.#keep(id, written);
+    return written?.payload ?? null;
   }
 
   /** The `max_tokens` of a job; null if it has none that can be read. */
@@ -142,9 +156,9 @@ export class Journal {
 
   /** The jobs that have not ended, and the ids of all rows that cannot be read. */
   live(): { saved: SavedJob[]; damaged: string[] } {
-    // A write may have failed after its payloads were kept.
-    this.#payloads.clear();
-    this.#payloadChars = 0;
+    // A write may have failed after its rows were kept.
+    this.#kept.clear();
+    this.#keptChars = 0;
     const saved: SavedJob[] = [];
     const damaged = this.#sql
       .exec<{ id: string }>(DAMAGED_ENDS)
@@ -173,21 +187,19 @@ export class Journal {
     return this.#storage.sync();
   }
 
-  /** Notes that D1 has these rows, in one transaction: those of jobs that have ended are deleted, for the others the revision is noted. */
+  /** Notes that D1 has these rows: those of jobs that have ended are deleted, for the others the revision is noted. */
   synced(rows: readonly JournalRow[]): void {
     const pairs = (of: (row: JournalRow) => boolean): string => JSON.stringify(rows.filter(of).map(({ id, rev }) => [id, rev]));
     const [ended, live] = [pairs((row) => row.ended_at !== null), pairs((row) => row.ended_at === null)];
-    this.transaction(() => {
-      // One statement for all: under load a statement for each row would cost more than the write to D1.
-      if (ended !== "[]")
-        this.#sql.exec("DELETE FROM jobs WHERE (id, rev) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND ended_at IS NOT NULL", ended);
-      if (live !== "[]")
-        this.#sql.exec(
-          `UPDATE jobs SET synced_rev = copied.rev FROM (SELECT value ->> 0 AS id, value ->> 1 AS rev FROM json_each(?)) AS copied
-             WHERE jobs.id = copied.id AND synced_rev < copied.rev`,
-          live,
-        );
-    });
+    // One statement for all: under load a statement for each row would cost more than the write to D1.
+    if (ended !== "[]")
+      this.#sql.exec("DELETE FROM jobs WHERE (id, rev) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND ended_at IS NOT NULL", ended);
+    if (live !== "[]")
+      this.#sql.exec(
+        `UPDATE jobs SET synced_rev = copied.rev FROM (SELECT value ->> 0 AS id, value ->> 1 AS rev FROM json_each(?)) AS copied
+           WHERE jobs.id = copied.id AND synced_rev < copied.rev`,
+        live,
+      );
   }
 
   idempotent(userId: string, key: string, since: number): { fingerprint: string; jobId: string } | null {
@@ -228,37 +240,49 @@ export class Journal {
     return rowsWritten > 0;
   }
 
-  #forgetPayload(id: string): string | undefined {
-    const payload = this.#payloads.get(id);
-    this.#payloads.delete(id);
-    this.#payloadChars -= payload?.length ?? 0;
-    return payload;
+  #keep(id: string, written: WrittenOnce): void {
+    this.#forget(id);
+    const chars = keptChars(written);
+    if (this.#keptChars + chars > TUNING.keptChars) return;
+    this.#kept.set(id, written);
+    this.#keptChars += chars;
   }
 
-  #insertRow(job: JobFacts & Pick<LiveJob, "rev" | "attempts" | "holders">, payload: string, origin: Origin, status: JobStatus, snapshot: string | null): void {
+  #forget(id: string): void {
+    const written = this.#kept.get(id);
+    if (written === undefined) return;
+    this.#kept.delete(id);
+    this.#keptChars -= keptChars(written);
+  }
+
+  #writtenOnce(id: string): WrittenOnce | null {
+    return this.#sql.exec<WrittenOnce>(READ_WRITTEN_ONCE, id).toArray()[0] ?? null;
+  }
+
+  #insertRow(
+    { id, rev, attempts, holders }: Pick<LiveJob, "id" | "rev" | "attempts" | "holders">,
+    written: WrittenOnce,
+    status: JobStatus,
+    snapshot: string | null,
+  ): void {
     this.#sql.exec(
-      `INSERT INTO jobs (id, job_type, task_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt, provider_pubkey, holders, snapshot, client, payer)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      job.id,
-      job.jobType,
-      job.taskType ?? null,
-      job.policy,
-      job.privacyClass,
-      job.userId,
-      payload,
-      job.payloadBytes,
-      job.createdAt,
-      job.rev,
-      status,
-      job.attempts,
-      job.holders.at(-1)?.key ?? null,
-      JSON.stringify(job.holders.map((holder) => holder.key)),
-      snapshot,
-      origin.client,
-      origin.payer,
+      INSERT,
+      ...[id, rev, status, attempts, holders.at(-1)?.key ?? null, JSON.stringify(holders.map((holder) => holder.key)), snapshot],
+      ...WRITTEN_ONCE.map((column) => written[column]),
     );
   }
 }
+
+function writtenOnce(job: JobFacts, payload: string, { client, payer }: Origin): WrittenOnce {
+  const { jobType, taskType = null, policy, privacyClass, userId, payloadBytes, createdAt } = job;
+  return {
+    ...{ job_type: jobType, task_type: taskType, policy, privacy_class: privacyClass, user_id: userId },
+    ...{ payload, payload_bytes: payloadBytes, created_at: createdAt, client, payer },
+  };
+}
+
+/** About what a row takes up in memory, in UTF-16 units. */
+const keptChars = ({ payload }: WrittenOnce): number => payload.length + KEPT_ROW_CHARS;
 
 /** The receipt as it is stored: what the worker signed, with the settlement that paid for the job, which the worker does not know [PY10]. */
 function receiptOf(completion: CheckedCompletion | undefined, paymentRef: string | null): StoredReceipt | null {

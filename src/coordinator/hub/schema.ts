@@ -1,11 +1,13 @@
 // The schema of the hub's SQLite. A hub takes its steps before its first job.
 import { TUNING } from "../tuning.ts";
 
-/**
- * The step after which new rows of payments are beside each other, in the order of their arrival. By their random keys each was on a page of its own
- * (docs/decisions/0015).
- */
-const BY_ARRIVAL = `
+/** A step that copies a table into one with another layout, and no column changes. */
+type Copy = { table: string; sql: string };
+
+/** After this step new payments are beside each other, in the order of their arrival. By their random keys each was on a page of its own (docs/decisions/0015). */
+const PAYMENTS_BY_ARRIVAL: Copy = {
+  table: "payments",
+  sql: `
 DROP TABLE IF EXISTS payments_by_key;
 ALTER TABLE payments RENAME TO payments_by_key;
 CREATE TABLE payments (
@@ -26,13 +28,36 @@ CREATE INDEX payments_unresolved ON payments (updated_at) WHERE kind = 'unresolv
 CREATE INDEX payments_live ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved');
 CREATE INDEX payments_credit ON payments (payer) WHERE credit IS NOT NULL;
 CREATE INDEX payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
-`;
+`,
+};
+
+const JOB_COLUMNS = [
+  ...["id", "job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "rev", "status", "attempt"],
+  ...["provider_pubkey", "holders", "snapshot", "result", "receipt", "completed_at", "ended_at", "synced_rev", "client", "payer"],
+].join(", ");
+
+/** The same for jobs (docs/decisions/0016). */
+const JOBS_BY_ARRIVAL: Copy = {
+  table: "jobs",
+  sql: `
+DROP TABLE IF EXISTS jobs_by_id;
+ALTER TABLE jobs RENAME TO jobs_by_id;
+CREATE TABLE jobs (
+  id TEXT PRIMARY KEY NOT NULL, job_type TEXT NOT NULL, task_type TEXT, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
+  payload TEXT NOT NULL, payload_bytes INTEGER NOT NULL, created_at INTEGER NOT NULL, rev INTEGER NOT NULL, status TEXT NOT NULL, attempt INTEGER NOT NULL,
+  provider_pubkey TEXT, holders TEXT NOT NULL, snapshot TEXT, result TEXT, receipt TEXT, completed_at INTEGER, ended_at INTEGER,
+  synced_rev INTEGER NOT NULL DEFAULT 0, client TEXT NOT NULL DEFAULT '', payer TEXT NOT NULL DEFAULT ''
+);
+INSERT INTO jobs (${JOB_COLUMNS}) SELECT ${JOB_COLUMNS} FROM jobs_by_id;
+DROP TABLE jobs_by_id;
+`,
+};
 
 /**
  * The tables, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
  * that another file makes (CancelTokens).
  */
-const STEPS = [
+const STEPS: readonly (string | Copy)[] = [
   `
 CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
@@ -112,7 +137,7 @@ CREATE INDEX IF NOT EXISTS payments_live ON payments (kind) WHERE kind NOT IN ('
 CREATE INDEX IF NOT EXISTS payments_credit ON payments (payer) WHERE credit IS NOT NULL;
 CREATE INDEX IF NOT EXISTS payments_streamed ON payments (streamed_at) WHERE streamed_at IS NOT NULL;
 `,
-  BY_ARRIVAL,
+  PAYMENTS_BY_ARRIVAL,
   "CREATE TABLE IF NOT EXISTS chain_reads (key TEXT PRIMARY KEY, due INTEGER NOT NULL, readings INTEGER NOT NULL, found TEXT) WITHOUT ROWID",
   // A hub that starts reads a credit only if a live job has something of it. The credits of an earlier hub were whole, and had no text of their own.
   `
@@ -122,6 +147,7 @@ DROP INDEX IF EXISTS payments_live;
 CREATE INDEX IF NOT EXISTS payments_open ON payments (kind) WHERE kind NOT IN ('spent', 'void', 'unresolved', 'credit');
 CREATE INDEX IF NOT EXISTS payments_lent ON payments (updated_at) WHERE credit IS NOT NULL AND instr(credit, '"lent":"0"') = 0;
 `,
+  JOBS_BY_ARRIVAL,
 ];
 
 /** Takes the steps that this hub has not taken yet. Call it in a transaction. */
@@ -131,16 +157,17 @@ export function takeSteps(sql: SqlStorage): void {
   // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not take its steps twice.
   if (Number.isInteger(done) && done >= STEPS.length) return;
   for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) {
+    if (typeof step === "string") take(sql, step);
     // All steps are one transaction, and the CPU time of a start is limited: a copy of a larger table would be undone and begun again, without end. Only the
     // layout differs, so that table stays as it is.
-    if (step !== BY_ARRIVAL || !hasMorePayments(sql, TUNING.copiedLedger)) take(sql, step);
+    else if (!hasMore(sql, step.table, TUNING.copiedRows)) take(sql, step.sql);
   }
   sql.exec("DELETE FROM version");
   sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
 }
 
-function hasMorePayments(sql: SqlStorage, than: number): boolean {
-  return sql.exec("SELECT 1 FROM payments LIMIT 1 OFFSET ?", than).toArray().length > 0;
+function hasMore(sql: SqlStorage, table: string, than: number): boolean {
+  return sql.exec(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ?`, than).toArray().length > 0;
 }
 
 /** Takes a step, one statement at a time. If the version was lost, a step may come twice: that must not keep the hub from starting. */

@@ -34,7 +34,7 @@ export class WorkerHub extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT) WITHOUT ROWID");
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT)");
   }
 
   async commit(id: string, payload: string, waits: boolean): Promise<string> {

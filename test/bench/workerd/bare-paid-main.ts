@@ -26,8 +26,8 @@ export class WorkerHub extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT) WITHOUT ROWID");
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS payments (key TEXT PRIMARY KEY, payload TEXT, phase TEXT NOT NULL, response TEXT) WITHOUT ROWID");
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT)");
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS payments (key TEXT PRIMARY KEY, payload TEXT, phase TEXT NOT NULL, response TEXT)");
   }
 
   async reserve(key: string, payment: string): Promise<boolean> {

@@ -291,29 +291,19 @@ describe("the hub's own storage", () => {
 
   test("[JB9] [WS10] if an end cannot be told, the acknowledgement, the wait, the alarm and the stream still happen", async () => {
     const hub = new TestHub();
-    const worker = await hub.worker();
     const id = await hub.commit();
+    // A number that is no date, so the end can be stored but not shown.
+    await hub.sql("UPDATE jobs SET created_at = 9000000000000000");
+    await hub.evict();
+    const worker = await hub.worker();
     const job = await worker.assigned({ acks: false });
     const errors = muteErrors();
     const waiting = hub.request(`/v1/jobs/${id}?wait=20`);
     const stream = new EventReader(await hub.fetch(new Request(`http://hub.test/v1/jobs/${id}/events`)));
-    // The end is stored, but what the statement returns cannot be read.
-    let damaged = 0;
-    await hub.inside((_, state) => {
-      const exec = state.storage.sql.exec.bind(state.storage.sql);
-      vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
-        const cursor = exec(query, ...values);
-        if (!query.includes("RETURNING job_type")) return cursor;
-        damaged++;
-        const rows = cursor.toArray().map((row) => ({ ...row, created_at: "x" }));
-        return Object.assign(cursor, { toArray: () => rows });
-      });
-    });
     expect((await worker.complete(job)).status).toBe("accepted");
     await waiting;
     expect((await stream.rest()).map(inShort)).toEqual(["status assigned 1"]);
     expect(errors.events()).toContain("end_unread");
-    expect(damaged).toBe(1);
     expect(await hub.alarmAt()).not.toBeNull();
     await hub.commit();
     await worker.assigned();
@@ -330,7 +320,7 @@ describe("the hub's own storage", () => {
     await hub.inside((_, state) => {
       const exec = state.storage.sql.exec.bind(state.storage.sql);
       vi.spyOn(state.storage.sql, "exec").mockImplementation((query: string, ...values: unknown[]) => {
-        if (query.startsWith("SELECT payload") && values[0] === first) throw new Error("disk I/O error");
+        if (query.startsWith("SELECT job_type") && values[0] === first) throw new Error("disk I/O error");
         return exec(query, ...values);
       });
     });

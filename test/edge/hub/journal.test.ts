@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { JobEnd, JobFacts } from "../../../src/coordinator/dispatch/index.ts";
 import type { CheckedCompletion } from "../../../src/coordinator/hub/completion-check.ts";
 import { Journal } from "../../../src/coordinator/hub/journal.ts";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
 const KEY = "ab".repeat(32);
@@ -18,7 +19,10 @@ const end = (jobId: string, rest: Partial<JobEnd>): JobEnd => ({
   ...rest,
 });
 
-test("the row of an end is the row that is stored", async () => {
+test.each(["kept in memory", "read again"])("the row of an end is the row that is stored, if what was written at its commit is %s", async (how) => {
+  const { keptChars } = TUNING;
+  onTestFinished(() => void Object.assign(TUNING, { keptChars }));
+  if (how === "read again") Object.assign(TUNING, { keptChars: 0 });
   await new TestHub().inside((_hub, { storage }) => {
     const journal = new Journal(storage);
     const ends: [JobEnd, CheckedCompletion | undefined][] = [
