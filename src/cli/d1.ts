@@ -49,7 +49,7 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
 /** For commands that read what a coordinator has written: wrangler would create a database in a folder whose name is mistyped. @throws {CliError} */
 export function assertStateExists({ state }: Place): void {
   if (state !== undefined && !existsSync(state))
-    throw new CliError(EXIT.usage, `there is no folder ${state}; --state must be the state folder of the coordinator`);
+    throw new CliError(EXIT.usage, `there is no folder ${state} that you may read; --state must be the state folder of the coordinator`);
 }
 
 function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {

@@ -14,7 +14,7 @@ export const TUNING = {
   seenFresh: 5 * SECOND,
   /** How old the noted time of a count of stored bytes may be: it only says when the count is over. */
   countNoted: 60 * MINUTE,
-  /** The most rows of a table that a hub with an earlier schema copies when it starts. That takes 4 s of its 30 s of CPU time for 300,000 payments (docs/decisions/0015). */
+  /** The most rows of a table that a hub with an earlier schema copies when it starts. It has 30 s of CPU time; 300,000 payments take 4 s (docs/decisions/0015), 512 MiB of jobs 3 s. */
   copiedRows: 500_000,
   /**
    * The most rows of a kind that one cron run deletes in the hub (`purgedRows`, of payments and idempotency keys as many in each of `purgedSlices`) and in D1

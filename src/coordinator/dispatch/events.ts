@@ -113,7 +113,7 @@ export type JobEnd = {
   paymentRef: string | null;
   rev: number;
   attempts: number;
-  /** The keys whose late results are `already_terminal` and not `not_assigned`. */
+  /** The keys whose late results are `already_terminal` and not `not_assigned`; the key that had the job last comes last. */
   holders: readonly string[];
   /** Ms since the epoch. */
   endedAt: number;

@@ -56,8 +56,9 @@ export class Delivery {
   }
 
   #assign(message: Extract<OutgoingMessage, { type: "assign" }>, job: LiveJob | undefined, fresh: string | undefined): boolean {
-    const payload = fresh ?? this.#journal.payload(message.jobId);
-    if (job === undefined || payload === null) return true;
+    if (job === undefined) return true;
+    const payload = fresh ?? this.#journal.payload(job.id);
+    if (payload === null) return true;
     const { policy, privacyClass } = job;
     const head = JSON.stringify({ type: "job_assign", job_id: job.id, job_type: job.jobType });
     const tail = JSON.stringify({ policy, privacy_class: privacyClass, attempt: message.attempt, deadline: isoTime(message.deadline) });

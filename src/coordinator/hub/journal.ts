@@ -21,7 +21,7 @@ type WrittenOnce = Pick<JournalRow, (typeof WRITTEN_ONCE)[number]>;
 const INSERT = `INSERT INTO jobs (id, rev, status, attempt, provider_pubkey, holders, snapshot, ${WRITTEN_ONCE.join(", ")})
   VALUES (?, ?, ?, ?, ?, ?, ?, ${WRITTEN_ONCE.map(() => "?").join(", ")})`;
 // The payload of a damaged row may be no text.
-const READ_WRITTEN_ONCE = `SELECT ${WRITTEN_ONCE.join(", ").replace("payload,", "CAST(payload AS TEXT) AS payload,")} FROM jobs WHERE id = ?`;
+const READ_WRITTEN_ONCE = `SELECT ${WRITTEN_ONCE.join(", ").replace("payload,", "CAST(payload AS TEXT) AS payload,")}, ended_at FROM jobs WHERE id = ?`;
 
 /** What a row takes up in memory besides its payload, in UTF-16 units. */
 const KEPT_ROW_CHARS = 500;
@@ -89,7 +89,7 @@ export class Journal {
     const result = isCompleted ? (completion?.result ?? "null") : JSON.stringify({ error: outcome.cause, message: outcome.message });
     const receipt = isCompleted ? receiptOf(completion, paymentRef) : null;
     const ended = { holders: JSON.stringify(holders), receipt: receipt === null ? null : JSON.stringify(receipt), completed_at: isCompleted ? endedAt : null };
-    const createdAt = Number.isInteger(written.created_at) ? written.created_at : endedAt;
+    const createdAt = Number.isSafeInteger(written.created_at) ? written.created_at : endedAt;
     const provider = isCompleted ? outcome.key : (holders.at(-1) ?? null);
     // Not RETURNING: SQLite would copy each page that the statement changes once more, to be able to undo it alone (docs/decisions/0016).
     const { rowsWritten } = this.#sql.exec(
@@ -143,7 +143,8 @@ export class Journal {
     const kept = this.#kept.get(id);
     if (kept !== undefined) return kept.payload;
     const written = this.#writtenOnce(id);
-    if (written !== null) this.#keep(id, written);
+    // Nothing would forget a job that has ended.
+    if (written?.ended_at === null) this.#keep(id, written);
     return written?.payload ?? null;
   }
 
@@ -255,8 +256,8 @@ export class Journal {
     this.#keptChars -= keptChars(written);
   }
 
-  #writtenOnce(id: string): WrittenOnce | null {
-    return this.#sql.exec<WrittenOnce>(READ_WRITTEN_ONCE, id).toArray()[0] ?? null;
+  #writtenOnce(id: string): (WrittenOnce & Pick<JournalRow, "ended_at">) | null {
+    return this.#sql.exec<WrittenOnce & Pick<JournalRow, "ended_at">>(READ_WRITTEN_ONCE, id).toArray()[0] ?? null;
   }
 
   #insertRow(

@@ -117,7 +117,7 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
     // The client of an answer that was replaced is still there.
     if (cancelToken === undefined || c.get("isReplaced") === true) return;
     const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, cancelToken, true));
-    c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job_id: jobId, ...errorFacts(error) })));
+    c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job: jobId.slice(0, 8), ...errorFacts(error) })));
   };
   if (c.req.raw.signal.aborted) leave();
   return { ok: true, value: { jobId, headers: { "x-job-id": jobId, ...NO_RETRY }, leave } };
@@ -291,7 +291,7 @@ async function jobAfterWait(c: AppContext, jobId: string): Promise<Record<string
 const unread =
   (c: AppContext, jobId: string) =>
   (error: unknown): null => {
-    logError("job_unread", { request_id: c.get("requestId"), job_id: jobId, ...errorFacts(error) });
+    logError("job_unread", { request_id: c.get("requestId"), job: jobId.slice(0, 8), ...errorFacts(error) });
     return null;
   };
 

@@ -174,6 +174,8 @@ export function cureFor(tried: readonly Attempt[]): string {
 function remedy(tried: readonly Attempt[], model = EXAMPLE_MODEL): { cure: string; instead: string } {
   const lacking = tried.find(({ why }) => why.startsWith("has no model"));
   if (lacking?.name === "ollama") return { cure: `run: ollama pull ${model}`, instead: "" };
+  if (lacking?.why.startsWith('has no model "'))
+    return { cure: `load the model in ${lacking.name} (${lacking.why})`, instead: ", or name another one with --model" };
   if (lacking !== undefined) return { cure: `load a chat model in ${lacking.name}`, instead: ", or use --model <name>" };
   if (tried.some(({ why }) => why === "is loading its model")) return { cure: "wait until the model is loaded", instead: "" };
   const chosen = tried.find(({ name }) => name === CHOSEN_NAME);

@@ -7,7 +7,7 @@ import { Fleet, KEEP_ALIVE_MS } from "./fleet.ts";
 
 const database = new DatabaseSync(join(process.env["STATE"] ?? ".", "plain.sqlite"));
 database.exec(
-  "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, job TEXT NOT NULL, result TEXT, receipt TEXT) WITHOUT ROWID",
+  "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, job TEXT NOT NULL, result TEXT, receipt TEXT)",
 );
 const insert = database.prepare("INSERT INTO jobs (id, job) VALUES (?, ?)");
 const complete = database.prepare("UPDATE jobs SET result = ?, receipt = ? WHERE id = ?");

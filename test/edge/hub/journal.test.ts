@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { JobEnd, JobFacts } from "../../../src/coordinator/dispatch/index.ts";
 import type { CheckedCompletion } from "../../../src/coordinator/hub/completion-check.ts";
 import { Journal } from "../../../src/coordinator/hub/journal.ts";
@@ -38,5 +38,20 @@ test.each(["kept in memory", "read again"])("the row of an end is the row that i
       expect(row).toEqual({ ...stored, parsedReceipt: JSON.parse(stored?.receipt ?? "null") });
     }
     expect(journal.end(end("unknown", {}), undefined)).toBeNull();
+  });
+});
+
+test("a job that has ended is not kept in memory again, because nothing would forget it", async () => {
+  const { keptChars } = TUNING;
+  onTestFinished(() => void Object.assign(TUNING, { keptChars }));
+  // One row fits.
+  Object.assign(TUNING, { keptChars: 900 });
+  await new TestHub().inside((_hub, { storage }) => {
+    const journal = new Journal(storage);
+    journal.insertEnded(facts("first"), '{"input":"x"}', origin, end("first", {}), undefined);
+    expect(journal.payload("first")).toBe('{"input":"x"}');
+    const exec = vi.spyOn(storage.sql, "exec");
+    journal.insertEnded(facts("second"), '{"input":"x"}', origin, end("second", {}), undefined);
+    expect(exec.mock.calls.map(([query]) => query.slice(0, 6))).toEqual(["INSERT", "UPDATE"]);
   });
 });

@@ -149,7 +149,10 @@ test("[PY8] a folder that does not exist is refused, and not made with an empty 
   const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
   const list = (folder: string) => runHere(["payments", "list", "--config", "wrangler.evm.toml", "--state", folder], { env });
   const missing = join(state, "typo");
-  expect(await list(missing)).toMatchObject({ code: 2, stderr: `there is no folder ${missing}; --state must be the state folder of the coordinator\n` });
+  expect(await list(missing)).toMatchObject({
+    code: 2,
+    stderr: `there is no folder ${missing} that you may read; --state must be the state folder of the coordinator\n`,
+  });
   // The operator may set stakes before the first start.
   const stakes = await runHere(["stake", "list", "--config", "wrangler.evm.toml", "--state", missing], { env });
   expect(stakes).toMatchObject({ code: 1, stderr: "wrangler could not use the database:\nCould not read file\n" });

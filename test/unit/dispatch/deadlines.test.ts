@@ -142,6 +142,18 @@ describe("times of a job", () => {
     expect(desk.where("j")).toBe("failed worker_error");
   });
 
+  test("[JB4] the end names each key that had the job once, and the one that had it last at the end", () => {
+    const desk = new Desk();
+    for (const key of ["a", "b"]) desk.register(key);
+    desk.submit("j");
+    const fail = (key: string, attempt: number) => desk.tell({ type: "failed", connId: `${key}#1`, jobId: "j", attempt, retryable: true });
+    fail("a", 1);
+    fail("b", 2);
+    desk.tell({ type: "disconnect", connId: "b#1" });
+    desk.pass(TIMING.retryTick);
+    expect(fail("a", 3).rows).toContainEqual(expect.objectContaining({ type: "ended", holders: ["b", "a"] }));
+  });
+
   test("[JB5] a worker that rejects at every tick does not keep the job past its 30 s", () => {
     const desk = assigned();
     for (let step = 0; step < 400 && desk.state.jobs.has("j"); step++) {

@@ -28,7 +28,7 @@ describe("docs/payments.md", () => {
     ["PY8", `in pages of ${LIMITS.chainPageBlocks} blocks`],
     ["PY8", `while the chain's clock is at most ${minutes(TIMING.svmClock)} from ours`],
     ["PY8", `and by the chain's, and ${minutes(TIMING.svmDrift)} more on each side`],
-    ["PY9", `${LIMITS.heldPayments} payments of this payer are held, or ${LIMITS.unsettledPayments} are not settled`],
+    ["PY9", `${LIMITS.unsettledPayments} payments of this payer are not settled, or ${LIMITS.heldPayments} are held and no worker is idle`],
     ["PY8", `was not answered when the ${seconds(TIMING.total)} of the job were over`],
     ["PY9", `the job streamed text, then reached ${seconds(TIMING.total)}`],
     ["PY5", `is being verified; only in memory, and forgotten after ${seconds(TIMING.reservation)}`],

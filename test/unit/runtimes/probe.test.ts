@@ -258,7 +258,9 @@ describe("[LLM8] the model", () => {
   it("missing: the hint says how to get it", async () => {
     const ollama = await find({ 11434: serving("a") }, { model: "c" });
     expect(ollama).toMatchObject({ tried: [{ why: 'has no model "c"; it has a' }, {}, {}, {}, {}, {}, {}], hint: "run: ollama pull c" });
-    expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({ hint: "load a chat model in lm-studio, or use --model <name>" });
+    expect(await find({ 1234: serving("a") }, { model: "c" })).toMatchObject({
+      hint: 'load the model in lm-studio (has no model "c"; it has a), or name another one with --model',
+    });
     expect(runtimeOf(await find({ 11434: serving("a"), 1234: serving("c") }, { model: "c" }))).toMatchObject({ name: "lm-studio", model: "c" });
   });
 
