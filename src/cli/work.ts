@@ -8,7 +8,7 @@ import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { type MetricsServer, metricsText, serveMetrics } from "../worker/node/metrics.ts";
 import { llmFinder } from "../worker/node/runtime-watch.ts";
 import { type Locking, lockWorker, workerId } from "../worker/node/worker-lock.ts";
-import { firstStatus, nextStatus, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
+import { firstStatus, nextStatus, runningWorkers, StatusFile, statusReport, type WorkerStatus } from "../worker/node/worker-status.ts";
 import { folderOption } from "../worker/node/worker-config.ts";
 import { jsonView, lineView, type WorkerView } from "../worker/node/worker-view.ts";
 import { CliError, EXIT, printJson, printUntrusted } from "./command.ts";
@@ -39,6 +39,8 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
     release();
     throw error;
   });
+  // Deletes the files of workers that have crashed.
+  runningWorkers(folder);
   const file = new StatusFile(folder);
   const report = reporter(file, plan, { publicKey: key.publicKey, startedAt, metrics: metrics?.url ?? null });
 

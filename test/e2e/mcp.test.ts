@@ -284,5 +284,8 @@ describe("MCP over HTTP", () => {
     expect((await ask({}, new URL("/", url))).status).toBe(404);
     expect((await ask({ "mcp-session-id": "unknown" })).status).toBe(404);
     expect((await fetch(url, { method: "POST", body: "x".repeat(2 * 1024 * 1024 + 1) })).status).toBe(413);
+    const odd = request({ host: url.hostname, port: url.port, path: "//" }).end();
+    const [answer]: IncomingMessage[] = await once(odd, "response");
+    expect(answer?.resume().statusCode).toBe(400);
   });
 });

@@ -337,7 +337,7 @@ export const PLANTED_MONEY_BUGS: readonly PlantedBug[] = [
     'if (payment.phase.kind === "settling") {',
     "if (payment.doubts < 0) {",
   ),
-  one("PY8", "a restart takes the answer of a request for lost", "reservation.ts", "payment.phase.until > now) {", "payment.phase.until < 0) {"),
+  one("PY8", "a restart takes the answer of a request for lost", "reservation.ts", "payment.phase.until > now && (", "payment.phase.until < 0 && ("),
   one("PY8", "a payment is settled again for a job that has ended, though the chain can tell", "payment-moves.ts", "ctx.now < expiresAt && ", "false && "),
   one("PY8", "a restart leaves no doubt", "reservation.ts", "      payment.doubts++;\n", ""),
   one(

@@ -1,6 +1,6 @@
 // `compute-router worker init` creates key and configuration of a worker, with questions on a terminal or from options; `worker key path|show|export|rotate` is
 // about the key file afterwards.
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { defineCommand } from "citty";
@@ -11,6 +11,7 @@ import { needsNewerNode, ownCommand, shellWord } from "../../worker/node/program
 import type { CoordinatorPlace } from "../../worker/node/desktop-worker.ts";
 import { type KeyFileResult, readKeyFile, readOrMakeKeyFile, rotateKeyFile, type Rotation } from "../../worker/node/key-file.ts";
 import { llmFinder, type LlmWish } from "../../worker/node/runtime-watch.ts";
+import { namesIn } from "../../worker/node/worker-lock.ts";
 import { NO_REPORT, runningWorkers, unreportedWorkers } from "../../worker/node/worker-status.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { type WorkerConfig, writeConfig } from "../../worker/node/worker-config.ts";
@@ -266,7 +267,16 @@ async function agreed({ publicKey }: KeyPair): Promise<boolean> {
 
 /** True if a file of results has one of this key, for whichever coordinator: the worker may have been started with other ones than the configuration has. */
 function hasResults(folder: string, { publicKey }: KeyPair): boolean {
-  return readdirSync(folder).some((name) => /^worker-.*\.results\.json$/.test(name) && readFileSync(join(folder, name), "utf8").includes(publicKey));
+  const files = namesIn(folder).filter((name) => /^worker-.*\.results\.json$/.test(name));
+  return files.some((name) => contentOf(join(folder, name)).includes(publicKey));
+}
+
+function contentOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new CliError(EXIT.key, `cannot read ${file} (${codeOf(error)})`, { cause: error });
+  }
 }
 
 function keyIn(file: string): KeyPair {

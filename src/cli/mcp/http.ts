@@ -97,7 +97,9 @@ async function answered(incoming: IncomingMessage, signal: AbortSignal, answer: 
   const { host, origin } = incoming.headers;
   const isHere = validateHostHeader(host, localhostAllowedHostnames()).ok && validateOriginHeader(origin, localhostAllowedOrigins()).ok;
   if (!isHere) return refusal(403, "Host and Origin must name this machine");
-  const url = new URL(incoming.url ?? "/", `http://${host}`);
+  const [target = "/", base] = [incoming.url, `http://${host}`];
+  if (!URL.canParse(target, base)) return refusal(400, "The target of the request is no URL");
+  const url = new URL(target, base);
   if (url.pathname !== PATH) return refusal(404, `MCP is served at ${PATH}`);
   const body = await bodyOf(incoming);
   if (body === null) return refusal(413, "The request is too large");

@@ -99,13 +99,16 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
 
 /**
  * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome, and the facilitator may still
- * be at it. A settle call of a request may still run: its router tells the outcome, or the call counts as lost at its time.
+ * be at it. A settle call of a request may still run, and so may one of a hub that has only rebuilt its memory, for which `isSettling` is true: its outcome is told, or
+ * the call counts as lost at its time.
  */
-export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number): void {
+export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number, isSettling: (key: string) => boolean = () => false): void {
+  const { settlingByHub, settlingByRequest } = state.ledger;
   for (const row of saved) {
     const payment: Payment = { ...row };
-    if (payment.phase.kind === "settling" && payment.phase.by === "request" && payment.phase.until > now) {
-      state.ledger.settlingByRequest.add(payment.key);
+    const isByRequest = payment.phase.kind === "settling" && payment.phase.by === "request";
+    if (payment.phase.kind === "settling" && payment.phase.until > now && (isByRequest || isSettling(payment.key))) {
+      (isByRequest ? settlingByRequest : settlingByHub).add(payment.key);
       // If the clock was set back since, its time could be hours away.
       payment.phase = { ...payment.phase, until: Math.min(payment.phase.until, now + TIMING.settleReport) };
     } else if (payment.phase.kind === "settling") {

@@ -45,6 +45,8 @@ export type DispatcherEvents = {
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
+  /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
+  isSettling(key: string): boolean;
   /** The journal cannot be read: only a new object can go on. */
   broken(): void;
 };
@@ -130,7 +132,7 @@ export class Dispatcher {
     this.#batch = null;
     this.#room.forget();
     this.#state = createState(this.#settings);
-    restorePayments(this.#state, this.#payments(now), now);
+    restorePayments(this.#state, this.#payments(now), now, (key) => this.#events.isSettling(key));
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
     for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });

@@ -93,7 +93,7 @@ export class ChainReads {
     const first = due.toSorted(([, a], [, b]) => a.due - b.due).slice(0, source.most);
     const asked = first.flatMap(([key, waiting]) => {
       const doubt = ledger.doubt(key);
-      // Without its texts only the operator can look for it.
+      // Then only the operator can look for it.
       if (doubt === null) this.#waiting.delete(key);
       else waiting.due = now + pauseAfter(waiting.readings++);
       return doubt === null ? [] : [{ waiting, doubt: { ...doubt, found: waiting.found } }];

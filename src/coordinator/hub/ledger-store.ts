@@ -199,11 +199,15 @@ export class LedgerStore {
     return { payload: row.payload, requirements: row.requirements };
   }
 
-  /** What is needed to look for a payment on the chain; null if its texts are erased. */
+  /**
+   * What is needed to look for a payment on the chain; null if its texts are erased, or if it was made on another network than that of the instance now: the chain
+   * of this network would say that it was never used. The asset of a payment of an earlier hub is empty.
+   */
   doubt(key: string): Omit<Doubt, "found"> | null {
-    const query = "SELECT payload, requirements, expires_at, block FROM payments WHERE key = ? AND payload IS NOT NULL AND requirements IS NOT NULL";
-    const row = this.#sql.exec<{ payload: string; requirements: string; expires_at: number; block: number | null }>(query, key).toArray()[0];
-    if (row === undefined) return null;
+    const query = "SELECT payload, requirements, expires_at, block, asset FROM payments WHERE key = ? AND payload IS NOT NULL AND requirements IS NOT NULL";
+    type Row = { payload: string; requirements: string; expires_at: number; block: number | null; asset: string };
+    const row = this.#sql.exec<Row>(query, key).toArray()[0];
+    if (row === undefined || (row.asset !== "" && !row.asset.startsWith(`${this.#network}/`))) return null;
     return { key, payload: row.payload, requirements: row.requirements, expiresAt: row.expires_at, block: row.block };
   }
 

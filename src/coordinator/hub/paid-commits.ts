@@ -31,6 +31,8 @@ export class PaidCommits {
   readonly #waiters = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
   /** Settle calls under way, with the requests that wait for them. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
+  /** The payments that this hub settles, until the outcome is written. */
+  readonly #calls = new Set<string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -155,14 +157,21 @@ export class PaidCommits {
     const { dispatcher } = this.#parts;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
+    this.#calls.add(key);
     const outcome = await this.#askToSettle(key);
     // Nobody else knows the outcome, so it is written again if it could not be.
     for (const pause of [0, ...TUNING.outcomePauses]) {
       if (pause > 0) await scheduler.wait(pause);
       if (!this.#conclude(key, outcome, "hub") || (await dispatcher.becameDurable())) break;
     }
+    this.#calls.delete(key);
     this.#settling.delete(key);
     waiting.resolve();
+  }
+
+  /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
+  isSettling(key: string): boolean {
+    return this.#calls.has(key);
   }
 
   /** Gives an outcome to dispatch; false if it would be an illegal move, which the dispatcher has logged. */

@@ -103,6 +103,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       events: {
         written: (rows) => this.#written(rows),
         settle: (key) => void this.#paidCommits.settle(key),
+        isSettling: (key) => this.#paidCommits.isSettling(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });

@@ -116,7 +116,8 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
   const leave = () => {
     // The client of an answer that was replaced is still there.
     if (cancelToken === undefined || c.get("isReplaced") === true) return;
-    const cancelled = askHub(c.env, (hub) => hub.cancel(jobId, cancelToken, true));
+    // Not a second time: if the first call has arrived, it has counted this client out, and another one that waits for the same job would lose it.
+    const cancelled = askHub(c.env, async (hub, again) => (again ? null : await hub.cancel(jobId, cancelToken, true)));
     c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job: jobId.slice(0, 8), ...errorFacts(error) })));
   };
   if (c.req.raw.signal.aborted) leave();

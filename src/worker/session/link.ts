@@ -101,8 +101,9 @@ export function announce(state: SessionState, ctx: ReduceContext): void {
 function refused(state: SessionState, proof: Proof, ack: RegisterAck, ctx: ReduceContext): void {
   switch (ack.error) {
     case "invalid_signature":
-    case "auth_required":
       return unauthorized(state, proof, ctx);
+    case "auth_required":
+      return proof === "signed" ? registeredTooEarly(state, ctx) : unauthorized(state, proof, ctx);
     case "parked":
       return parked(state, ack.retry_after_s, ctx);
     case "already_connected":
@@ -115,14 +116,22 @@ function refused(state: SessionState, proof: Proof, ack: RegisterAck, ctx: Reduc
   }
 }
 
+/**
+ * Handles the answer to a registration that was sent before its challenge came, while the signed one is being made or is on its way: it says nothing about
+ * the signature.
+ */
+function registeredTooEarly(state: SessionState, ctx: ReduceContext): void {
+  state.patient = true;
+  reconnect(state, { code: CLOSE.unauthorized, cause: "the coordinator requires a signature; waiting longer for its challenge" }, ctx);
+}
+
 /** Handles a coordinator that requires a signature, or refuses this one [WS4]. */
 function unauthorized(state: SessionState, proof: Proof, ctx: ReduceContext): void {
   switch (proof) {
     case "no_challenge":
       if (state.patient)
         return stopSession(state, { reason: "refused", message: "the coordinator requires a signed registration, but sends no challenge to sign" }, ctx);
-      state.patient = true;
-      return reconnect(state, { code: CLOSE.unauthorized, cause: "the coordinator requires a signature; waiting longer for its challenge" }, ctx);
+      return registeredTooEarly(state, ctx);
     case "other_host": {
       const host = state.challenged?.host ?? "another host";
       const message = `the coordinator requires a signature for ${host}, but this worker connected to ${state.host}: use ${host}, or set PUBLIC_HOST=${state.host} on the coordinator`;
@@ -152,6 +161,7 @@ export function closed(state: SessionState, code: number, reason: string, ctx: R
         ctx,
       );
     case CLOSE.unauthorized:
+      if (link.kind === "signing") return registeredTooEarly(state, ctx);
       return unauthorized(state, link.kind === "registering" ? link.proof : link.kind === "greeting" ? "no_challenge" : "signed", ctx);
     case CLOSE.parked:
       return parked(state, state.parkedFor, ctx);

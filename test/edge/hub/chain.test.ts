@@ -88,6 +88,20 @@ describe("payments in doubt, with EVM_RPC_URL", () => {
     expect(await copy()).toEqual({ state: "void", reason: "by_chain" });
   });
 
+  test("[PY8] a payment of another network than the instance has now is not looked for: here it was never used", async () => {
+    const hub = new TestHub();
+    await hub.worker();
+    const n = nextNonce++;
+    await doubtful(hub, paymentOf(n));
+    await hub.sql(`UPDATE payments SET asset = 'eip155:1/${TOKEN}'`);
+    node.mine(9_990, cancelled(nonceOf(n)));
+    const before = node.requests.length;
+    await hub.pass(TIMING.chainFirst);
+    await hub.inside((inner) => inner.alarm());
+    expect(await rows(hub)).toMatchObject([{ kind: "unknown" }]);
+    expect(statesIn(node.requests.slice(before).flat())).toBe(0);
+  });
+
   test("[PY8] a payment notes a block from before it was settled, once, and the RPC is asked for it at most every 30 s", async () => {
     const hub = new TestHub();
     await hub.stub.reserve(commitInput(), paymentOf(nextNonce++));

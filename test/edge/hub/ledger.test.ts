@@ -704,7 +704,11 @@ describe("a journal that cannot be written", () => {
     await bought(hub, payment);
   });
 
-  test("[PY8] the outcome of a settle call of the hub is written again: nobody else knows by which transaction the money has moved", async () => {
+  test.each([
+    ["settled", { success: true, transaction: "0x77" }],
+    ["void", { success: false, errorReason: "insufficient_funds" }],
+    ["unresolved", { success: false, errorReason: "nonce_already_used" }],
+  ])("[PY8] the outcome of a settle call of the hub is written again, %s: nobody else knows it", async (kind, told) => {
     const { outcomePauses } = TUNING;
     onTestFinished(() => void Object.assign(TUNING, { outcomePauses }));
     Object.assign(TUNING, { outcomePauses: [10, 10, 10, 10] });
@@ -714,7 +718,7 @@ describe("a journal that cannot be written", () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
       // Hubs of other tests ask too.
       if (typeof init?.body === "string" && init.body.includes("written again")) asked++;
-      return Response.json({ success: true, transaction: "0x77" });
+      return Response.json(told);
     });
     const id = await bought(hub, paymentInput({ payload: JSON.stringify({ x402Version: 2, payload: { mark: "written again" } }) }));
     // The first write fails, and the rest of its turn is undone with it.
@@ -723,15 +727,18 @@ describe("a journal that cannot be written", () => {
       storage.transactionSync = (write) =>
         run(() => {
           const result = write();
-          if (storage.sql.exec("SELECT 1 FROM payments WHERE kind = 'settled'").toArray().length === 0) return result;
+          if (storage.sql.exec("SELECT 1 FROM payments WHERE kind = ?", kind).toArray().length === 0) return result;
           storage.transactionSync = run;
           throw new Error("disk");
         });
     });
     const worker = await hub.worker();
-    expect((await worker.assigned()).job_id).toBe(id);
+    if (kind === "settled") {
+      expect((await worker.assigned()).job_id).toBe(id);
+      expect(JSON.parse((await hub.stub.settlement(id)) ?? "null")).toMatchObject({ transaction: "0x77" });
+    } else await until(async () => (await hub.job(id)).status === "failed", "failed");
+    expect(await hub.sql("SELECT kind, doubts FROM payments")).toEqual([{ kind, doubts: 0 }]);
     expect(logged()).toContainEqual(expect.objectContaining({ event: "journal_failed" }));
-    expect(JSON.parse((await hub.stub.settlement(id)) ?? "null")).toMatchObject({ transaction: "0x77" });
     expect(asked).toBe(1);
   });
 });

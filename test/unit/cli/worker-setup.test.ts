@@ -628,6 +628,16 @@ describe("worker key", () => {
     expect(readdirSync(folder)).toHaveLength(2);
   });
 
+  it("rotate of a key elsewhere needs no configuration folder, and says which results it cannot read", async () => {
+    const { folder } = withKey();
+    const missing = join(folder, "missing");
+    const rotate = (at: string) => runHere(["worker", "key", "rotate", "--yes", "--key", join(folder, "worker.key"), "--config-dir", at]);
+    expect(await rotate(missing)).toMatchObject({ code: 0 });
+    const results = join(missing, "worker-1.results.json");
+    mkdirSync(results, { recursive: true });
+    expect(await rotate(missing)).toMatchObject({ code: 3, stderr: `cannot read ${results} (EISDIR)\n` });
+  });
+
   it("rotate on a terminal changes nothing unless a person says yes", async () => {
     const { folder, publicKey } = withKey();
     const rotate = (input: string) => runHere(["worker", "key", "rotate", "--config-dir", folder], { input, isTerminal: true });

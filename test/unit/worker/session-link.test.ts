@@ -85,6 +85,20 @@ describe("challenge and registration", () => {
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "refused" } });
   });
 
+  it.each(["before", "after"])(
+    "[WS4] the answer to a registration that was too early does not blame the signature that is made meanwhile: it comes %s that is sent",
+    (when) => {
+      const bench = started();
+      bench.pass(2_000);
+      bench.challenge();
+      if (when === "after") bench.apply({ type: "signed", conn: 1, signature: "sig" });
+      bench.receive({ type: "register_ack", status: "error", error: "auth_required" });
+      bench.close(4401, "a signature is required");
+      expect(bench.state.link.kind).toBe("waiting");
+      expect(bench.state.patient).toBe(true);
+    },
+  );
+
   it.each([["invalid_signature"], ["invalid_key"], ["invalid_register"]])("[WS4] a registration refused with %s is not tried again", (error) => {
     const bench = started();
     bench.challenge();
