@@ -160,6 +160,7 @@ function end(state: DispatchState, job: LiveJob, outcome: Outcome, ctx: ReduceCo
   const own = state.privateJobs.get(job.userId);
   own?.delete(job.id);
   if (own?.size === 0) state.privateJobs.delete(job.userId);
+  // Each key once, at its last place.
   const holders = [...new Set(job.holders.map((holder) => holder.key).toReversed())].toReversed();
   const paymentRef = closePaymentOf(state, job, outcome, ctx);
   const { rev, attempts } = job;

@@ -1,4 +1,4 @@
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
@@ -116,6 +116,27 @@ describe("a commit that is delivered a second time, after its job has left the h
     expect(await response.json()).toMatchObject({ job: { status: "completed", result: OUTPUT } });
     expect(lost).toBe(2);
     await worker.quiet();
+  });
+});
+
+describe("a client of an OpenAI request that has left", () => {
+  test("[JB13] cancels its job once, also if the answer to that is lost: a second time could end the job of another client", async () => {
+    muteErrors();
+    const hub = new TestHub();
+    let cancels = 0;
+    const cancel = async (...call: Parameters<typeof hub.stub.cancel>): Promise<never> => {
+      cancels++;
+      await hub.stub.cancel(...call);
+      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+    };
+    const stub = new Proxy(hub.stub, { get: (target, method) => (method === "cancel" ? cancel : Reflect.get(target, method)) });
+    const { app } = await import("../../../src/coordinator/app.ts");
+    const body = JSON.stringify({ model: "auto", messages: [{ role: "user", content: "Hi" }] });
+    const request = new Request("http://hub.test/v1/chat/completions", { method: "POST", body, signal: AbortSignal.abort() });
+    const context = createExecutionContext();
+    await app.fetch(request, { ...env, HUB: { getByName: () => stub } }, context);
+    await waitOnExecutionContext(context);
+    expect(cancels).toBe(1);
   });
 });
 

@@ -36,7 +36,12 @@ describe("GET /v1/jobs/{id}", () => {
     expect(job.receipt && verifyReceipt(job.receipt, job.result)).toEqual({ ok: true });
     expect(Object.keys(job.receipt ?? {})).toEqual(["job_id", "provider_pubkey", "output_hash", "completed_at", "payment_ref", "signature"]);
     // The hub cannot be reached, so the answer comes from D1.
+    const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
     expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
+    // Who knows a whole id can read the job, and the log has other readers.
+    const log = error.mock.calls.flat().map(String).join("\n");
+    expect(log).toContain(`"job":"${id.slice(0, 8)}"`);
+    expect(log).not.toContain(id);
   });
 
   test("[PY9] where jobs are paid, a failed one is 503 while the hub cannot be reached: only the hub knows what became of its money", async () => {
