@@ -61,6 +61,11 @@ export function isTerminal(status: string): status is "completed" | "failed" {
   return status === "completed" || status === "failed";
 }
 
+/** The short form of a job id, for people: its last eight characters. Jobs that come together have the same first ones. */
+export function shortJobId(id: string): string {
+  return id.slice(-8);
+}
+
 /** True for the host of a URL that leads to the machine that uses it: `localhost`, 127.0.0.0/8 or `[::1]`. */
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);

@@ -64,7 +64,7 @@ const show = command({
   name: "payments show",
   description: "Show a payment and the orders about it",
   args: {
-    payment: { ...PAYMENT_ARG, description: "Key of the payment, id of its job, or the first 8 characters of that id, as in the log" },
+    payment: { ...PAYMENT_ARG, description: "Key of the payment, id of its job, or the last 8 characters of that id, as in the log" },
     ...PLACE_ARGS,
     json: JSON_ARG,
   },
@@ -145,16 +145,16 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** `network:asset:from:nonce` of an EVM payment, in lower case, or the SHA-256 of an SVM transaction's message [PY6]. */
 const KEY = /^([-a-z0-9]{3,8}:[-_a-z0-9]{1,32}:0x[0-9a-f]{40}:0x[0-9a-f]{40}:0x[0-9a-f]{64}|[0-9a-f]{64})$/;
 
-/** How the coordinator's log names a job. */
+/** How the coordinator's log names a job: by the end of its id. Earlier ones named the beginning. */
 const JOB_IN_LOG = /^[0-9a-f]{8}$/;
 
-/** The payments with this key, or of this job, or of the jobs whose ids begin like this. All forms are checked, so the command line cannot inject SQL. */
-function find(place: Place, given: string, beginning?: RegExp): PaymentRow[] {
+/** The payments with this key, or of this job, or of the jobs with this short form. All forms are checked, so the command line cannot inject SQL. */
+function find(place: Place, given: string, short?: RegExp): PaymentRow[] {
   const text = given.trim().toLowerCase();
-  const isBeginning = beginning?.test(text) === true;
-  if (!isBeginning && !UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
+  const isShort = short?.test(text) === true;
+  if (!isShort && !UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
   assertStateExists(place);
-  const wanted = isBeginning ? `job_id LIKE '${text}%'` : `${UUID.test(text) ? "job_id" : "key"} = ${quoted(text)}`;
+  const wanted = isShort ? `(job_id LIKE '%${text}' OR job_id LIKE '${text}%')` : `${UUID.test(text) ? "job_id" : "key"} = ${quoted(text)}`;
   return runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${wanted} ORDER BY updated_at, key`);
 }
 

@@ -65,8 +65,6 @@ export function snapshotOf(job: LiveJob): Snapshot {
     struck: [...struck],
     denials: [...denials],
     network,
-    ...(model !== undefined && { model }),
-    ...(isChat === true && { isChat }),
     payment,
     cause,
     message,
@@ -74,6 +72,8 @@ export function snapshotOf(job: LiveJob): Snapshot {
     trustedKeys: [...trustedKeys],
     totalDue,
     phase: savedPhase(job),
+    ...(model !== undefined && { model }),
+    ...(isChat === true && { isChat }),
   };
 }
 

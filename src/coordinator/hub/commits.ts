@@ -35,9 +35,9 @@ export function originOf({ client = "" }: CommitInput, payer = ""): Origin {
 /** The facts of a commit that dispatch needs. */
 export function factsOf(input: CommitInput, createdAt: number): JobFacts {
   const { id, jobType, taskType, model, isChat, policy, privacyClass, userId, trustedKeys, payload, client = "" } = input;
-  const kind = { jobType, ...(taskType !== undefined && { taskType }), ...(model !== undefined && { model }), ...(isChat === true && { isChat }) };
-  const facts = { id, ...kind, policy, privacyClass, userId, trustedKeys };
-  return { ...facts, payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
+  const kind = { ...(taskType !== undefined && { taskType }), ...(model !== undefined && { model }), ...(isChat === true && { isChat }) };
+  const ofJob = { payloadBytes: utf8Length(payload), createdAt, network: wideNetworkOf(client) };
+  return { id, jobType, policy, privacyClass, userId, trustedKeys, ...ofJob, ...kind };
 }
 
 /** What is known of a commit that came before: the id of its job, or why it is refused. */

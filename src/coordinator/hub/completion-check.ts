@@ -136,6 +136,9 @@ const SentReceipt = ReceiptFields.extend({
   signature: z.string().nullish(),
 });
 
+/** Base64 of a signature, with padding. */
+const SIGNATURE_CHARS = 88;
+
 /** The most characters of a message about a receipt. The expected text of a receipt fits. */
 const FAULT_CHARS = 600;
 
@@ -159,7 +162,7 @@ function checkReceipt(frame: JobComplete, outputText: string, key: string, now: 
   const signature = parseSignature(text);
   if (text === "") return unreadable("missing: receipt_signature, beside receipt");
   if (signature === null) return unreadable("signature: expected 64 bytes as base64");
-  const receipt = { ...fields, signature: toBase64(signature) };
+  const receipt = { ...fields, signature: text.length === SIGNATURE_CHARS ? text : toBase64(signature) };
   return { receipt, fault: faultOf(receipt, signature, frame, outputText, key, now)?.slice(0, FAULT_CHARS) ?? null };
 }
 

@@ -1,4 +1,5 @@
 // Runs the dispatch core: each event at once in memory, then one transaction and the frames at the end of the turn. On a job's way: every step in the hub.
+import { shortJobId } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import {
@@ -135,7 +136,7 @@ export class Dispatcher {
     restorePayments(this.#state, this.#payments(now), now, (key) => this.#events.isSettling(key));
     const { saved, damaged } = this.#journal.live();
     restore(this.#state, saved, now);
-    for (const id of damaged) logError("damaged_row", { job: id.slice(0, 8) });
+    for (const id of damaged) logError("damaged_row", { job: shortJobId(id) });
     this.apply({ type: "restored", damaged, models: this.#models.all() });
     for (const conn of this.#sockets.reload(now)) {
       const { worker } = conn.attachment;
@@ -188,7 +189,7 @@ export class Dispatcher {
   #quarantine(move: IllegalMove): boolean {
     const { key, from, to } = move;
     const payment = this.#ledger.find(key);
-    logError("payment_move_refused", { job: payment?.jobId.slice(0, 8) ?? null, from, to });
+    logError("payment_move_refused", { job: payment && shortJobId(payment.jobId), from, to });
     const batch = this.#batch;
     this.#batch = null;
     if (batch !== null) this.#undo(batch, move);
@@ -320,9 +321,9 @@ export class Dispatcher {
       logError("committed_failed", errorFacts(error));
     }
     batch.done.resolve();
-    for (const { jobId, asset, amount } of batch.credits) logWarning("credit_opened", { job: jobId.slice(0, 8), asset, amount });
+    for (const { jobId, asset, amount } of batch.credits) logWarning("credit_opened", { job: shortJobId(jobId), asset, amount });
     for (const { jobId, phase } of batch.unresolved)
-      if (phase.kind === "unresolved") logWarning("payment_unresolved", { job: jobId.slice(0, 8), reason: phase.reason });
+      if (phase.kind === "unresolved") logWarning("payment_unresolved", { job: shortJobId(jobId), reason: phase.reason });
     for (const key of batch.settles) this.#events.settle(key);
     for (const connId of lost) this.apply({ type: "disconnect", connId });
   }
@@ -330,7 +331,7 @@ export class Dispatcher {
   /** The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can come again at once. */
   #payments(now: number): Payment[] {
     const { payments, damaged } = this.#ledger.open(now);
-    for (const id of damaged) logError("damaged_payment", { job: id.slice(0, 8) });
+    for (const id of damaged) logError("damaged_payment", { job: shortJobId(id) });
     for (const { key, phase } of payments) if (phase.kind === "reserved") this.#ledger.drop(key);
     return payments.filter(({ phase }) => phase.kind !== "reserved");
   }

@@ -1,4 +1,5 @@
 // Decides about payments in doubt, of which nobody knows whether their money has moved: asks the chain, and carries out the operator's orders. After a job's way.
+import { shortJobId } from "../../protocol/text.ts";
 import { HOUR, SECOND, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { type Finding, IllegalMove, isInDoubt, type OrderOutcome, type Payment } from "../dispatch/index.ts";
@@ -119,7 +120,9 @@ export class ChainReads {
     if (answer.kind !== "undecided") return this.#decide(key, answer);
     waiting.found = answer.found;
     if (answer.more) waiting.due = Math.min(waiting.due, this.#parts.clock() + TIMING.chainFirst);
-    if (answer.fault !== undefined) logError("chain_unreadable", { job: this.#parts.ledger.find(key)?.jobId.slice(0, 8) ?? null, reason: answer.fault });
+    if (answer.fault === undefined) return;
+    const payment = this.#parts.ledger.find(key);
+    logError("chain_unreadable", { job: payment && shortJobId(payment.jobId), reason: answer.fault });
   }
 
   /** Tells dispatch. What has been decided meanwhile stays as it is. */
@@ -134,7 +137,7 @@ export class ChainReads {
       if (error instanceof IllegalMove) return;
       throw error;
     }
-    const job = stored.jobId.slice(0, 8);
+    const job = shortJobId(stored.jobId);
     if (finding.kind === "settled") logWarning("chain_settled", { job });
     else logWarning("chain_void", { job, proof: finding.proof });
   }
@@ -192,7 +195,7 @@ export class PaymentOrders {
     if (outcome === "under_way") return outcome;
     dispatcher.keepOrder(id, outcome);
     await dispatcher.whenDurable();
-    logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored?.jobId.slice(0, 8) ?? null });
+    logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored && shortJobId(stored.jobId) });
     return outcome;
   }
 }

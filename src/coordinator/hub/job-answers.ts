@@ -52,8 +52,10 @@ export class RecentJobs {
     const json = endedJob(row);
     this.#jobs.set(row.id, { json, refused: wasRefused(row) });
     this.#chars += json.length;
+    if (this.#chars <= TUNING.recentChars) return;
+    // Many at once, because a map passes over all that were deleted before it finds the oldest.
     for (const [oldest, { json: text }] of this.#jobs) {
-      if (this.#chars <= TUNING.recentChars) return;
+      if (this.#chars <= 0.9 * TUNING.recentChars) return;
       this.#jobs.delete(oldest);
       this.#chars -= text.length;
     }

@@ -1,6 +1,6 @@
 // Paid commits: reserve, submit after the payment was verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { LIMITS } from "../../protocol/limits.ts";
-import { normalizeAddress } from "../../protocol/text.ts";
+import { normalizeAddress, shortJobId } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { FairShare, IllegalMove, type Payment, paysAlready, type Reservation, stepOf } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
@@ -190,7 +190,7 @@ export class PaidCommits {
     // If the answer changed nothing, there is nothing to log: another call may have moved the money.
     if (outcome.kind === "settled" || payment === undefined || payment.phase === before) return true;
     // Each of these concerns a payment of a user, so the operator should see them. What counts is what became of the payment, not the words of one call.
-    logWarning(eventOf(payment), { job: payment.jobId.slice(0, 8), reason: safeReason(outcome.reason) });
+    logWarning(eventOf(payment), { job: shortJobId(payment.jobId), reason: safeReason(outcome.reason) });
     return true;
   }
 

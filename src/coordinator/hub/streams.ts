@@ -1,5 +1,6 @@
 // The event streams of jobs: who reads which job, and what the readers get. On a job's way: while it runs.
 import { LIMITS } from "../../protocol/limits.ts";
+import { shortJobId } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { JobProgress } from "../../protocol/worker-messages.ts";
 import { FairShare, type LiveJob, statusOf } from "../dispatch/index.ts";
@@ -226,5 +227,5 @@ function viewOf(job: LiveJob): JobView {
 
 /** Logs a fault of this program in a stream of this job. */
 function logFault(jobId: string, error: unknown): void {
-  logError("stream_failed", { job: jobId.slice(0, 8), ...errorFacts(error) });
+  logError("stream_failed", { job: shortJobId(jobId), ...errorFacts(error) });
 }

@@ -1,6 +1,6 @@
 // Reads the frames of workers: each is limited, parsed, and turned into one event for dispatch. On a job's way: acknowledge, progress, complete.
 import { LIMITS } from "../../protocol/limits.ts";
-import { utf8Length } from "../../protocol/text.ts";
+import { shortJobId, utf8Length } from "../../protocol/text.ts";
 import {
   CLOSE,
   completedJob,
@@ -216,7 +216,7 @@ export class WorkerFrames {
       else conn.foreignResults = 0;
     } catch (error) {
       // The worker gets no answer either, keeps its result and sends it again. That D1 does not answer has been logged already.
-      if (!(error instanceof StoreUnavailable)) logError("late_result_failed", { job: jobId.slice(0, 8), ...errorFacts(error) });
+      if (!(error instanceof StoreUnavailable)) logError("late_result_failed", { job: shortJobId(jobId), ...errorFacts(error) });
     }
   }
 

@@ -1,7 +1,7 @@
 // The Durable Object: each entry point takes input, checks it, and turns it into one event for dispatch. On a job's way: every step in the hub.
 import { DurableObject } from "cloudflare:workers";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { ModelList } from "../../protocol/models.ts";
+import { shortJobId } from "../../protocol/text.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -225,7 +225,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return this.#dispatcher.state.workers.size;
   }
 
-  async models(): Promise<ModelList> {
+  async models(): ReturnType<HubRpc["models"]> {
     return this.#models.list();
   }
 
@@ -363,7 +363,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       this.#recent.put(row);
     } catch (error) {
       // The end is durable, and a poll reads it from the journal.
-      logError("end_unread", { job: id.slice(0, 8), ...errorFacts(error) });
+      logError("end_unread", { job: shortJobId(id), ...errorFacts(error) });
       this.#streams.lost(id);
     }
   }

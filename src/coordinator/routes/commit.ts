@@ -10,6 +10,7 @@ import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
 import { trustOf } from "../store/trust.ts";
+import { newJobId } from "./job-id.ts";
 import { answerAccepted, answerRefused } from "./job.ts";
 import { type HubCommit, keyInPayment, paidCommit } from "./paid-commit.ts";
 import { noteUse } from "./trust.ts";
@@ -29,18 +30,18 @@ export const commit =
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, parsed.error);
     const { commit: request, payload } = parsed;
     const text = payloadForWorker(request, payload, body.value.text);
-    const bound = { request, payload: comparable(request, payload) };
+    const bound = () => ({ request, payload: comparable(request, payload) });
     const wait = preferredWait(c.req.header("Prefer"));
     const accepted = await accept(c, { policy, request, payload: text, bound, wait });
     return accepted.ok ? await answerAccepted(c, accepted.value, wait) : accepted.reason;
   };
 
-/** A valid commit. `payload` is the text for the worker; `bound` is what an idempotency key and a payment are bound to [API5, PY6]; `wait` is in seconds. */
+/** A valid commit. `payload` is the text for the worker; `bound` gives what an idempotency key and a payment are bound to [API5, PY6]; `wait` is in seconds. */
 export type ValidCommit = {
   policy: ResolvedPolicy;
   request: CommitRequest;
   payload: string;
-  bound: { request: CommitRequest; payload: Record<string, unknown> };
+  bound: () => { request: CommitRequest; payload: Record<string, unknown> };
   wait: number;
 };
 
@@ -55,13 +56,13 @@ export async function accept(c: AppContext, { policy, request, payload, bound, w
   const settings = c.get("settings");
   const { testnetMode } = settings;
   const key = idempotencyKey(c);
-  const print = key === null && testnetMode ? "" : await fingerprint(policy, bound.request, bound.payload);
+  const binding = key === null && testnetMode ? null : bound();
+  const print = binding === null ? "" : await fingerprint(policy, binding.request, binding.payload);
   const trusted = request.privacy_class === "PRIVATE" ? await trustedKeys(c, request.user_id) : { ok: true as const, value: [] };
   if (!trusted.ok) return trusted;
   const input = {
-    id: crypto.randomUUID(),
+    id: newJobId(Date.now()),
     jobType: request.job_type,
-    ...kindOf(request),
     policy,
     privacyClass: request.privacy_class,
     userId: request.user_id,
@@ -69,6 +70,7 @@ export async function accept(c: AppContext, { policy, request, payload, bound, w
     client: clientOf(c.req.raw, settings),
     payload,
     idempotency: key === null ? null : { key, fingerprint: print },
+    ...kindOf(request),
   };
   const left = waitLeft(wait);
   const hubCommit: HubCommit = () => ({ ...input, wait: left() });

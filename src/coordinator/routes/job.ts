@@ -4,7 +4,7 @@ import { describeIssues } from "../../protocol/issues.ts";
 import type { CommitResponse } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTrustedWorker } from "../../protocol/rest.ts";
-import { isoTime, isTerminal } from "../../protocol/text.ts";
+import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
@@ -98,7 +98,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const asked = await askJob(c, id, left).catch((error: unknown) => {
-    logError("hub_unreachable", { request_id: c.get("requestId"), job: id.slice(0, 8), ...errorFacts(error) });
+    logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
@@ -151,7 +151,7 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
   const headers = new Headers({ [CLIENT_HEADER]: clientOf(c.req.raw, c.get("settings")), ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) });
   const request = new Request(new URL(`/v1/jobs/${id}/events`, c.req.url), { headers });
   const live = await askHub(c.env, (hub) => hub.fetch(request)).catch((error: unknown) => {
-    logError("hub_unreachable", { request_id: c.get("requestId"), job: id.slice(0, 8), ...errorFacts(error) });
+    logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
   if (live?.status === 503) return refuse(c, "overloaded", RETRY_AFTER.overloaded);

@@ -6,7 +6,7 @@ import { parseCommit } from "../../protocol/job.ts";
 import { isJsonObject, isShallowJson, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/result.ts";
-import { isTerminal } from "../../protocol/text.ts";
+import { isTerminal, shortJobId } from "../../protocol/text.ts";
 import { SECOND, TIMING } from "../../protocol/times.ts";
 import { type AppContext, type AppEnv, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
@@ -88,7 +88,7 @@ export const complete =
     if (!parsed.ok) return parsed.reason === "too_large" ? refuse(c, "payload_too_large") : refuseWith(c, 400, inWordsOfOpenAi(parsed.error, body.value.json));
     const { commit: request } = parsed;
     // A user that the coordinator made is no part of what a payment is bound to, because the request did not name it.
-    const bound = { request: user === null ? { ...request, user_id: clientSecret(c) } : request, payload: { ...payload, api } };
+    const bound = () => ({ request: user === null ? { ...request, user_id: clientSecret(c) } : request, payload: { ...payload, api } });
     const forWorker = payloadForWorker(request, payload, JSON.stringify({ payload }));
     // The whole body is the payload here, and the worker's frame has one level more, which counts in its limit too [WS8].
     if (!isShallowJson(forWorker, LIMITS.jsonDepth - 1)) return refuseWith(c, 400, `Body nests deeper than ${LIMITS.jsonDepth - 1} levels`);
@@ -118,7 +118,7 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
     if (cancelToken === undefined || c.get("isReplaced") === true) return;
     // Not a second time: if the first call has arrived, it has counted this client out, and another one that waits for the same job would lose it.
     const cancelled = askHub(c.env, async (hub, again) => (again ? null : await hub.cancel(jobId, cancelToken, true)));
-    c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job: jobId.slice(0, 8), ...errorFacts(error) })));
+    c.executionCtx.waitUntil(cancelled.catch((error: unknown) => logError("job_not_cancelled", { job: shortJobId(jobId), ...errorFacts(error) })));
   };
   if (c.req.raw.signal.aborted) leave();
   return { ok: true, value: { jobId, headers: { "x-job-id": jobId, ...NO_RETRY }, leave } };
@@ -292,7 +292,7 @@ async function jobAfterWait(c: AppContext, jobId: string): Promise<Record<string
 const unread =
   (c: AppContext, jobId: string) =>
   (error: unknown): null => {
-    logError("job_unread", { request_id: c.get("requestId"), job: jobId.slice(0, 8), ...errorFacts(error) });
+    logError("job_unread", { request_id: c.get("requestId"), job: shortJobId(jobId), ...errorFacts(error) });
     return null;
   };
 

@@ -1,4 +1,5 @@
 // The list of jobs and receipts on the worker page, with its export.
+import { shortJobId } from "../../protocol/text.ts";
 import type { JobRecord } from "../../worker/browser/history.ts";
 import { element, keepFocus, make, makeTime } from "../shell/dom.ts";
 import { duration, outcomeLabel, receiptLine, taskName } from "./view.ts";
@@ -75,7 +76,7 @@ function rowOf(record: JobRecord): HTMLElement {
   outcome.dataset["tone"] = tone;
   const started = new Date(record.startedAt);
   const when = make("span", "when");
-  when.append(makeTime(started, (isToday(started) ? TODAY : BEFORE).format(started)), ` · job ${record.jobId.slice(0, 8)}`);
+  when.append(makeTime(started, (isToday(started) ? TODAY : BEFORE).format(started)), ` · job ${shortJobId(record.jobId)}`);
   row.append(
     line(make("span", "type", taskName(record.taskType)), outcome),
     line(when, make("span", "took", record.ms === null ? "" : duration(record.ms))),

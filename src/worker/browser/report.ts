@@ -1,4 +1,5 @@
 // What the worker page knows about its worker: the state and the sentences made from the session's notes, and the messages between page and engine.
+import { shortJobId } from "../../protocol/text.ts";
 import type { Tier } from "../../protocol/worker-messages.ts";
 import { clockSentence } from "../session/clock.ts";
 import type { SessionNote, Stop } from "../session/state.ts";
@@ -81,19 +82,19 @@ export function eventText(note: SessionNote): { tone: "info" | "warning"; text: 
     case "offline":
       return { tone: "warning", text: `Offline: ${note.cause}${note.code === null ? "" : ` (${note.code})`}.` };
     case "job_failed":
-      return { tone: "warning", text: `Job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message}).` };
+      return { tone: "warning", text: `Job ${shortJobId(note.job_id)} failed: ${note.error} (${note.message}).` };
     case "job_cancelled":
-      return { tone: "info", text: `Job ${note.job_id.slice(0, 8)} was cancelled by the coordinator: ${note.reason}.` };
+      return { tone: "info", text: `Job ${shortJobId(note.job_id)} was cancelled by the coordinator: ${note.reason}.` };
     case "job_acknowledged":
       if (note.status !== "rejected") return null;
       return {
         tone: "warning",
-        text: `The result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}.${note.message === null ? "" : ` The coordinator says: ${sentence(note.message)}`}`,
+        text: `The result of job ${shortJobId(note.job_id)} was rejected: ${note.error ?? "no reason given"}.${note.message === null ? "" : ` The coordinator says: ${sentence(note.message)}`}`,
       };
     case "result_dropped":
       return {
         tone: "warning",
-        text: `The result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason === "expired" ? "too old to count" : "no room"}.`,
+        text: `The result of job ${shortJobId(note.job_id)} was dropped: ${note.reason === "expired" ? "too old to count" : "no room"}.`,
       };
     case "clock":
       return { tone: note.verdict === "right" ? "info" : "warning", text: sentence(clockSentence(note.verdict, note.off_ms)) };

@@ -1,5 +1,5 @@
 // What a worker shows: status lines and sentences in a terminal, or one JSON object per line.
-import { untrusted } from "../../protocol/text.ts";
+import { shortJobId, untrusted } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { clockSentence, offText } from "../session/index.ts";
 import { ownCommand } from "./program.ts";
@@ -93,13 +93,13 @@ function sentence(note: WorkerNote, check: string): string | null {
     case "standby":
       return note.llm === "left" ? "LLM jobs: another worker takes them; this one stands by" : "LLM jobs: no other worker takes them; this one does";
     case "job_failed":
-      return `job ${note.job_id.slice(0, 8)} failed: ${note.error} (${note.message})`;
+      return `job ${shortJobId(note.job_id)} failed: ${note.error} (${note.message})`;
     case "job_acknowledged":
       return note.status === "rejected"
-        ? `result of job ${note.job_id.slice(0, 8)} was rejected: ${note.error ?? "no reason given"}${note.message === null ? clockHint(note.error) : ` (${note.message})`}`
+        ? `result of job ${shortJobId(note.job_id)} was rejected: ${note.error ?? "no reason given"}${note.message === null ? clockHint(note.error) : ` (${note.message})`}`
         : null;
     case "result_dropped":
-      return `result of job ${note.job_id.slice(0, 8)} was dropped: ${note.reason}`;
+      return `result of job ${shortJobId(note.job_id)} was dropped: ${note.reason}`;
     case "draining":
       return "no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once";
     case "woke":

@@ -1,8 +1,8 @@
 // The limit in JavaScript: node:http, ws and node:sqlite, and one transaction for all that one turn of the event loop brings.
-import { randomUUID } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 import { Fleet, KEEP_ALIVE_MS } from "./fleet.ts";
 
 const database = new DatabaseSync(join(process.env["STATE"] ?? ".", "plain.sqlite"));
@@ -45,7 +45,7 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (typeof body.user_id !== "string" || typeof body.payload !== "object") return answer(response, 400, '{"error":"bad request"}');
-    const job = { id: randomUUID(), user_id: body.user_id, job_type: body.job_type, payload: body.payload };
+    const job = { id: newJobId(Date.now()), user_id: body.user_id, job_type: body.job_type, payload: body.payload };
     commit(
       () => void insert.run(job.id, JSON.stringify(job)),
       () => {

@@ -1,9 +1,9 @@
 // The REST side of a peer, on Hono: one endpoint to commit, one to poll. A queue stores.
-import { randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import * as z from "zod";
+import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 import { type Job, KEEP_ALIVE_MS } from "./fleet.ts";
 import type { Receipt } from "./receipt.ts";
 
@@ -24,7 +24,7 @@ export function serveRest(queue: Queue): Server {
   app.post("/v1/jobs/commit/cheap", async (c) => {
     const commit = Commit.safeParse(await c.req.json());
     if (!commit.success) return c.json({ error: "bad request" }, 400);
-    const id = randomUUID();
+    const id = newJobId(Date.now());
     await queue.add({ id, ...commit.data });
     return c.json({ job_id: id }, 201);
   });

@@ -4,6 +4,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
 import { Pace } from "../../../src/coordinator/hub/batch.ts";
+import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub> };
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };
@@ -76,7 +77,7 @@ export class WorkerHub extends DurableObject<Env> {
 
   /** Writes a row as a commit does, by itself. */
   async write(): Promise<void> {
-    const id = crypto.randomUUID();
+    const id = newJobId(Date.now());
     await this.#commit(
       () => this.#sql.exec("INSERT INTO bare (id, payload) VALUES (?, ?)", id, PROBE_PAYLOAD),
       () => {},
@@ -233,7 +234,7 @@ export default {
     if (pathname.startsWith("/bench/")) return Response.json({ statements: await hub.statements(), wakes: 0 });
     const body: { user_id?: unknown; payload?: unknown } = await request.json();
     if (typeof body.user_id !== "string" || typeof body.payload !== "object") return new Response('{"error":"bad request"}', { status: 400 });
-    const id = crypto.randomUUID();
+    const id = newJobId(Date.now());
     const waits = request.headers.get("Prefer") !== null;
     const job = await hub.commit(id, JSON.stringify(body.payload), waits);
     return new Response(`{"job_id":"${id}"${waits ? `,"job":${job}` : ""}}`, { ...JSON_TYPE, status: 201 });

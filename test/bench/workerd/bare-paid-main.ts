@@ -2,6 +2,7 @@
 // frames and writes as the coordinator has (docs/architecture.md "The paid path"), and nothing else. It has no tiers, trust, rates, retries, doubts, credits
 // or copies in D1. What the coordinator costs beyond it are its own checks.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub>; EVM_FACILITATOR: string };
@@ -174,7 +175,7 @@ export default {
     const payment = atob(header);
     const key: string = JSON.parse(payment).payload.authorization.nonce;
     const body: { payload: unknown } = await request.json();
-    const [id, payload] = [crypto.randomUUID(), JSON.stringify(body.payload)];
+    const [id, payload] = [newJobId(Date.now()), JSON.stringify(body.payload)];
     if (!(await hub.reserve(key, payment))) return Response.json({ error: "payment_already_used" }, { status: 402 });
     if (!JSON.parse(await ask(env.EVM_FACILITATOR, "verify", payment)).isValid) return Response.json({ error: "invalid_payment" }, { status: 402 });
     let answer = await hub.submit(id, key, payload, payment);

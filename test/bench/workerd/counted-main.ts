@@ -2,6 +2,7 @@
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import main, { WorkerHub as Hub } from "../../../src/coordinator/main.ts";
+import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 
 export { Settler } from "../../../src/coordinator/main.ts";
 
@@ -75,7 +76,7 @@ export class WorkerHub extends Hub {
   async #queue(jobs: number): Promise<void> {
     const commit = async (n: number): Promise<void> => {
       const answer = await this.commit({
-        ...{ id: crypto.randomUUID(), jobType: "TASK", taskType: "classify", policy: "CHEAP", privacyClass: "PUBLIC", userId: `queued-${n % AT_ONCE}` },
+        ...{ id: newJobId(Date.now()), jobType: "TASK", taskType: "classify", policy: "CHEAP", privacyClass: "PUBLIC", userId: `queued-${n % AT_ONCE}` },
         ...{ trustedKeys: [], client: `10.${100 + (n % 100)}.${n % 250}.1`, idempotency: null, wait: 0, again: false },
         payload: `{"job_type":"TASK","task_type":"classify","input":"The parcel came early and the box was whole, number ${n}."}`,
       });

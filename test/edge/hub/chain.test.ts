@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
+import { shortJobId } from "../../../src/protocol/text.ts";
 import { HOUR, TIMING } from "../../../src/protocol/times.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { cancelled, FakeEvm, nonceOf, PAYEE, PAYER, RPC_URL, TOKEN, transfer, used } from "../../support/fake-evm.ts";
@@ -68,7 +69,7 @@ describe("payments in doubt, with EVM_RPC_URL", () => {
     await hub.pass(TIMING.chainFirst);
     expect(await worker.assigned()).toMatchObject({ job_id: id });
     expect(JSON.parse((await hub.stub.settlement(id)) ?? "")).toMatchObject({ success: true, transaction: hash });
-    expect(events("chain_settled")).toEqual([{ level: "warning", event: "chain_settled", job: id.slice(0, 8) }]);
+    expect(events("chain_settled")).toEqual([{ level: "warning", event: "chain_settled", job: shortJobId(id) }]);
   });
 
   test("[PY8] the chain shows that it was cancelled: the job fails, the payload is erased, and the operator's copy says why", async () => {
@@ -82,7 +83,7 @@ describe("payments in doubt, with EVM_RPC_URL", () => {
     await until(async () => (await hub.job(id)).status === "failed", "failed");
     expect(await hub.job(id)).toMatchObject({ result: { error: "payment_failed" } });
     expect(await rows(hub)).toMatchObject([{ kind: "void", reason: "by_chain", payload: null }]);
-    expect(events("chain_void")).toEqual([{ level: "warning", event: "chain_void", job: id.slice(0, 8), proof: "cancelled" }]);
+    expect(events("chain_void")).toEqual([{ level: "warning", event: "chain_void", job: shortJobId(id), proof: "cancelled" }]);
     const copy = () => env.DB.prepare("SELECT state, reason FROM payments WHERE key = ?").bind(payment.key).first();
     await until(async () => (await copy())?.["state"] === "void", "void in D1");
     expect(await copy()).toEqual({ state: "void", reason: "by_chain" });

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
+import { shortJobId } from "../../../src/protocol/text.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
@@ -102,7 +103,7 @@ describe("the operator's copy of the ledger", () => {
     const jobId = await bought(hub, payment);
     await copied(payment.key, "unknown");
     expect(logged().filter(({ event }) => event === "settlement_unknown")).toContainEqual({
-      ...{ level: "warning", event: "settlement_unknown", job: jobId.slice(0, 8), reason: "unreachable" },
+      ...{ level: "warning", event: "settlement_unknown", job: shortJobId(jobId), reason: "unreachable" },
     });
     expect(JSON.stringify(logged())).not.toContain("accepted");
     // A timer that was not cleared would delay the eviction until it fires.
@@ -387,7 +388,7 @@ describe("a router and a hub that disagree", () => {
     const told = () => hub.stub.settled(input, payment.key, settled);
     expect(await told()).toEqual({ ok: false, reason: "reservation_lost" });
     expect(logged().filter(({ event }) => event === "payment_move_refused")).toEqual([
-      { level: "error", event: "payment_move_refused", job: input.id.slice(0, 8), from: "void unused", to: "credit" },
+      { level: "error", event: "payment_move_refused", job: shortJobId(input.id), from: "void unused", to: "credit" },
     ]);
     expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "illegal_move" });
     // Told once more, it changes nothing; and the memory was rebuilt.
@@ -459,7 +460,7 @@ describe("a router and a hub that disagree", () => {
     expect(await copied(payment.key, "unresolved")).toMatchObject({ reason: "already_used" });
     // The operator has to decide about it, and is told so once.
     const told = () => logged().filter(({ event }) => event === "payment_unresolved");
-    expect(told()).toEqual([{ level: "warning", event: "payment_unresolved", job: input.id.slice(0, 8), reason: "already_used" }]);
+    expect(told()).toEqual([{ level: "warning", event: "payment_unresolved", job: shortJobId(input.id), reason: "already_used" }]);
     expect(await hub.stub.settled(input, payment.key, { kind: "unknown", reason: "timeout", lost: true })).toMatchObject({ ok: true, jobId: input.id });
     expect(await hub.stub.reserve(commitInput({ idempotency }), paymentInput())).toMatchObject({ state: "known", jobId: input.id });
     expect(told()).toHaveLength(1);

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { shortJobId } from "../../../src/protocol/text.ts";
 import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
 
@@ -62,7 +63,7 @@ describe("orders of the operator", () => {
     expect(await outcome(id)).toBe("done");
     expect(await phase(hub)).toEqual({ kind: "credit", reason: null });
     const logged = warnings.mock.calls.map(([line]) => JSON.parse(String(line)) as Record<string, unknown>);
-    expect(logged).toContainEqual({ level: "warning", event: "payment_order", order: id.slice(0, 8), verb: "credit", outcome: "done", job: jobId.slice(0, 8) });
+    expect(logged).toContainEqual({ level: "warning", event: "payment_order", order: id.slice(0, 8), verb: "credit", outcome: "done", job: shortJobId(jobId) });
     expect(logged).toContainEqual(expect.objectContaining({ event: "credit_opened" }));
     await until(async () => {
       const copy = await env.DB.prepare("SELECT state FROM payments WHERE key = ?").bind(payment.key).first();

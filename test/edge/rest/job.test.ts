@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { CommitResponse, Job } from "../../../src/protocol/job.ts";
+import { shortJobId } from "../../../src/protocol/text.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";
@@ -40,7 +41,7 @@ describe("GET /v1/jobs/{id}", () => {
     expect(await read(await rest(`/v1/jobs/${id}`, {}, failingHub(LOST)), StrictJob)).toEqual(job);
     // Who knows a whole id can read the job, and the log has other readers.
     const log = error.mock.calls.flat().map(String).join("\n");
-    expect(log).toContain(`"job":"${id.slice(0, 8)}"`);
+    expect(log).toContain(`"job":"${shortJobId(id)}"`);
     expect(log).not.toContain(id);
   });
 

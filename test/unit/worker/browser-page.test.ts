@@ -241,11 +241,11 @@ describe("the list of events", () => {
     [{ ...ACK, status: "accepted", error: null }, null],
     [
       { ...ACK, status: "rejected", error: "bad_signature" },
-      { tone: "warning", text: "The result of job 01234567 was rejected: bad_signature." },
+      { tone: "warning", text: "The result of job 23456789 was rejected: bad_signature." },
     ],
     [
       { ...ACK, status: "rejected", error: null, message: "wrong clock" },
-      { tone: "warning", text: "The result of job 01234567 was rejected: no reason given. The coordinator says: Wrong clock." },
+      { tone: "warning", text: "The result of job 23456789 was rejected: no reason given. The coordinator says: Wrong clock." },
     ],
     [
       { type: "result_dropped", job_id: "j", attempt: 1, reason: "expired" },
