@@ -31,7 +31,7 @@ export type Listen = { host: string; port: number };
  * (docs/decisions/0013).
  */
 export function heapFlags(cores: number = availableParallelism()): string {
-  const sizes = "--min-semi-space-size=2 --max-semi-space-size=2 --initial-old-space-size=16";
+  const sizes = "--min-semi-space-size=2 --max-semi-space-size=4 --initial-old-space-size=16";
   return cores > 1 ? sizes : `${sizes} --single-threaded-gc`;
 }
 

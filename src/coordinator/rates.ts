@@ -89,7 +89,10 @@ export class SlidingWindow {
    */
   take(client: string, limit: number, now: number): RateResult {
     const result = this.look(client, limit, now);
-    if (result.ok) for (const key of new Set([client, wideNetworkOf(client)])) this.#sumOf(key).add(1, now);
+    if (!result.ok) return result;
+    const wide = wideNetworkOf(client);
+    this.#sumOf(client).add(1, now);
+    if (wide !== client) this.#sumOf(wide).add(1, now);
     return result;
   }
 

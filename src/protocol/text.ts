@@ -61,7 +61,7 @@ export function isTerminal(status: string): status is "completed" | "failed" {
   return status === "completed" || status === "failed";
 }
 
-/** The short form of a job id, for people: its last eight characters. Jobs that come together have the same first ones. */
+/** The short form of a job id, for people: its last eight characters. Jobs of the same minute often have the same first ones. */
 export function shortJobId(id: string): string {
   return id.slice(-8);
 }

@@ -154,8 +154,10 @@ function find(place: Place, given: string, short?: RegExp): PaymentRow[] {
   const isShort = short?.test(text) === true;
   if (!isShort && !UUID.test(text) && !KEY.test(text)) throw new CliError(EXIT.usage, "the payment must be its key or the id of its job");
   assertStateExists(place);
-  const wanted = isShort ? `(job_id LIKE '%${text}' OR job_id LIKE '${text}%')` : `${UUID.test(text) ? "job_id" : "key"} = ${quoted(text)}`;
-  return runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${wanted} ORDER BY updated_at, key`);
+  const read = (wanted: string) => runSql(place, Row, `SELECT ${COLUMNS} FROM payments WHERE ${wanted} ORDER BY updated_at, key`);
+  if (!isShort) return read(`${UUID.test(text) ? "job_id" : "key"} = ${quoted(text)}`);
+  const ending = read(`job_id LIKE '%${text}'`);
+  return ending.length > 0 ? ending : read(`job_id LIKE '${text}%'`);
 }
 
 function phaseOf({ state, reason }: PaymentRow): string {

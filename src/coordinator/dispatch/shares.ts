@@ -45,7 +45,8 @@ export class FairShare {
     if (own > this.#each) return false;
     if (owner !== null && own <= guarantee && owners.includes(owner)) return true;
     // The unused part of the other owners' guarantees stays free for them.
-    const reserved = owners.reduce((sum, other) => sum + (other === owner ? 0 : Math.max(0, guarantee - this.of(other))), 0);
+    let reserved = 0;
+    for (const other of owners) if (other !== owner) reserved += Math.max(0, guarantee - this.of(other));
     return this.#total + amount + reserved <= this.#most;
   }
 

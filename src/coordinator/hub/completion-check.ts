@@ -136,7 +136,7 @@ const SentReceipt = ReceiptFields.extend({
   signature: z.string().nullish(),
 });
 
-/** Base64 of a signature, with padding. */
+/** The length of a signature in base64 with padding. A text of this length that decodes to a signature is in its only form, so it is kept as sent. */
 const SIGNATURE_CHARS = 88;
 
 /** The most characters of a message about a receipt. The expected text of a receipt fits. */

@@ -53,7 +53,7 @@ export class RecentJobs {
     this.#jobs.set(row.id, { json, refused: wasRefused(row) });
     this.#chars += json.length;
     if (this.#chars <= TUNING.recentChars) return;
-    // Many at once, because a map passes over all that were deleted before it finds the oldest.
+    // A tenth at once: each new loop over a map steps over the entries that were deleted before.
     for (const [oldest, { json: text }] of this.#jobs) {
       if (this.#chars <= 0.9 * TUNING.recentChars) return;
       this.#jobs.delete(oldest);

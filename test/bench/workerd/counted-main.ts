@@ -95,7 +95,9 @@ export class WorkerHub extends Hub {
   async #store(jobs: number): Promise<void> {
     const end = Date.now() - 60_000;
     const ids = "WITH RECURSIVE n (i) AS (SELECT CAST(?1 AS INTEGER) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)";
-    const id = "printf('%08x-0000-4000-8000-%012x', (i * 2654435761) & 0xffffffff, i)";
+    // Ids as those of jobs that came one after the other, a millisecond apart.
+    const at = `(${end - jobs} + i)`;
+    const id = `printf('%02x%06x-%04x-4000-8000-%012x', i % 5, ${at} >> 16 & 0xffffff, ${at} & 0xffff, i)`;
     const payload = '{"job_type":"TASK","task_type":"classify","input":"The parcel came early and the box was whole, and nobody complained."}';
     for (let from = 0; from < jobs; from += 10 * AT_ONCE) {
       const to = Math.min(jobs, from + 10 * AT_ONCE);

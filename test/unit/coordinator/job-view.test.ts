@@ -29,8 +29,7 @@ describe("jobJson", () => {
   });
 });
 
-test("[API6] of the jobs that ended recently as many are kept as fit, the newest ones", () => {
-  const recent = new RecentJobs();
+describe("[API6] the jobs that ended recently", () => {
   const row: JournalRow = {
     ...{ id: ID, job_type: "TASK", task_type: null, policy: "CHEAP", privacy_class: "PUBLIC", user_id: "u", payload: "{}", payload_bytes: 2 },
     ...{ created_at: CREATED, rev: 3, status: "completed", attempt: 1, provider_pubkey: "k", holders: "[]", snapshot: null, receipt: null },
@@ -43,6 +42,30 @@ test("[API6] of the jobs that ended recently as many are kept as fit, the newest
       payer: "",
     },
   };
-  for (let n = 0; n < 9; n++) recent.put({ ...row, id: String(n) });
-  expect(Array.from({ length: 9 }, (_, n) => recent.get(String(n)) !== undefined)).toEqual([...Array.from({ length: 6 }, () => false), true, true, true]);
+
+  test("as many are kept as fit, the newest ones", () => {
+    const recent = new RecentJobs();
+    for (let n = 0; n < 9; n++) recent.put({ ...row, id: String(n) });
+    expect(Array.from({ length: 9 }, (_, n) => recent.get(String(n)) !== undefined)).toEqual([...Array.from({ length: 6 }, () => false), true, true, true]);
+  });
+
+  test("when they do not fit any more, a tenth is forgotten, so that the next ones fit", () => {
+    const recent = new RecentJobs();
+    const result = JSON.stringify({ output: "x".repeat(TUNING.recentChars / 1_000) });
+    const kept = (): number[] => Array.from({ length: 1_500 }, (_, n) => n).filter((n) => recent.get(String(n)) !== undefined);
+    const sizes = Array.from({ length: 1_500 }, (_, n) => {
+      recent.put({ ...row, id: String(n), result });
+      const ids = kept();
+      expect(ids.at(-1)).toBe(n);
+      expect(ids).toHaveLength(n - (ids[0] ?? 0) + 1);
+      return ids.length;
+    });
+    // A text is a little longer than its result.
+    const most = Math.max(...sizes);
+    const afterFirst = sizes.slice(most);
+    expect(most).toBeGreaterThan(900);
+    expect(most).toBeLessThan(1_000);
+    expect(Math.min(...afterFirst)).toBeLessThan(0.91 * most);
+    expect(Math.min(...afterFirst)).toBeGreaterThan(0.89 * most);
+  });
 });
