@@ -268,7 +268,7 @@ Jobs per second: one job in progress for each worker. The seeker polls once, whe
 every 2 ms, or its commit waits for the end, and a latency counts from the moment at which the job was due. A measurement is made again if other programs used more
 than ${results.noise} cores meanwhile. [results.json](results.json) has every measurement.
 
-The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. In the NATS system the workers talk to NATS itself, which only
+The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. Job ids have the same form everywhere (docs/decisions/0017). In the NATS system the workers talk to NATS itself, which only
 workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
