@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { freePort } from "../../scripts/coordinator-process.ts";
 
 const HOST = "127.0.0.1";
 
@@ -13,7 +14,10 @@ export type Listener = {
   close(): Promise<void>;
 };
 
-/** Listens on `port` of the loopback interface; 0 takes a free one. @throws when the port is taken */
+/**
+ * Listens on `port` of the loopback interface; 0 takes a free one, which the system gives to no outgoing connection: a facilitator that was down comes back on its
+ * own port. @throws when the port is taken
+ */
 export async function listen(port: number, onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>): Promise<Listener> {
   const handle: RequestListener = (request, response) => {
     onRequest(request, response).catch((error: unknown) => {
@@ -21,7 +25,7 @@ export async function listen(port: number, onRequest: (request: IncomingMessage,
       else sendJson(response, 500, { error: error instanceof Error ? error.message : String(error) });
     });
   };
-  const server = createServer(handle).listen({ port, host: HOST, exclusive: true });
+  const server = createServer(handle).listen({ port: port === 0 ? await freePort() : port, host: HOST, exclusive: true });
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no TCP address");
