@@ -27,11 +27,11 @@ export type Listen = { host: string; port: number };
 
 /**
  * What V8 is told about its heap, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object
- * that holds it. So young garbage is collected often, and old garbage from 16 MiB on. With one core the threads of a collection would only make it longer
+ * that holds it. So young garbage is collected often, and old garbage from 32 MiB on. With one core the threads of a collection would only make it longer
  * (docs/decisions/0013).
  */
 export function heapFlags(cores: number = availableParallelism()): string {
-  const sizes = "--min-semi-space-size=2 --max-semi-space-size=4 --initial-old-space-size=16";
+  const sizes = "--min-semi-space-size=2 --max-semi-space-size=8 --initial-old-space-size=32";
   return cores > 1 ? sizes : `${sizes} --single-threaded-gc`;
 }
 

@@ -67,8 +67,9 @@ export class FairShare {
   give(owner: string | null, amount = 1): void {
     this.#total -= amount;
     if (owner === null) return;
-    const left = this.of(owner) - amount;
-    if (left > 0) this.#used.set(owner, left);
+    const left = Math.max(0, this.of(owner) - amount);
+    // The last entry stays: V8 gives a map a new table whenever it gets empty.
+    if (left > 0 || this.#used.size === 1) this.#used.set(owner, left);
     else this.#used.delete(owner);
   }
 }

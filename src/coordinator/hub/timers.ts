@@ -104,8 +104,8 @@ export class Waits {
         cancel();
         this.#share.give(owner);
         if (isCommit) this.#commits.give(jobId);
-        releases.delete(release);
-        if (releases.size === 0) this.#byJob.delete(jobId);
+        if (releases.size === 1) this.#byJob.delete(jobId);
+        else releases.delete(release);
         resolve();
       };
       const cancel = this.#deadlines.add(now + ms, release);

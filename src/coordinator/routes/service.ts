@@ -4,7 +4,7 @@ import { type Model, type ModelList, wantedModel } from "../../protocol/models.t
 import { endpointOf, quotePrice, resolvePolicy, commitPrice, OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
-import { type AppContext, refuse, refuseWith } from "../http/context.ts";
+import { answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { HubAnswer } from "../http/hub-client.ts";
 import { clientUrl } from "../http/request.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
@@ -83,9 +83,9 @@ function offeredModel(name: string, { data }: ModelList): Model | undefined {
 export function openApiDocument(c: AppContext): Response {
   c.header("Content-Type", "application/json");
   c.header("Cache-Control", "public, max-age=300");
-  if (!c.get("settings").testnetMode) return c.body(OPENAPI_JSON);
+  if (!c.get("settings").testnetMode) return answerText(c, OPENAPI_JSON);
   freeDocument ??= JSON.stringify(JSON.parse(OPENAPI_JSON, (name, value: unknown) => (name === "x-payment-info" ? undefined : value)));
-  return c.body(freeDocument);
+  return answerText(c, freeDocument);
 }
 
 /** The document without prices, after the first request for it. */
