@@ -159,7 +159,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   one("JB9", "a restart drops leases", "snapshot.ts", "last !== undefined && !state.leases.has(last.key) ? last : undefined", "undefined"),
   one("JB4", "a restart grants all times anew", "snapshot.ts", "Math.min(snapshot.phase.executeDue, now + executionTime(job))", "now + executionTime(job)"),
   one("JB4", "a restart forgets who tried", "snapshot.ts", "tried: new Set(snapshot.tried)", "tried: new Set()"),
-  one("JB3", "the heap is left in disorder", "pools.ts", "    this.#up(at);\n    this.#down(this.#at.get(last.id) ?? at);\n", ""),
+  one("JB3", "the heap is left in disorder", "pools.ts", "    this.#settle(last);\n", ""),
   one("JB3", "the tick offers in order of arrival", "reduce.ts", "orderOf(a) - orderOf(b) || a.seq - b.seq", "a.seq - b.seq"),
   one(
     "RC4",

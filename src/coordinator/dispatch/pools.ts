@@ -4,7 +4,9 @@ import type { JobType } from "../../protocol/job.ts";
 /** After this many skipped entries, all entries are read at once. */
 const MOST_SKIPPED = 32;
 
-type Entry = { id: string; order: number; seq: number };
+type Place = { id: string; order: number; seq: number };
+/** `at` is its index in the heap. */
+type Entry = Place & { at: number };
 
 /**
  * Ids in ascending order of a number; among equals the lower `seq` comes first. An indexed binary heap: every operation costs O(log n) at most, so the
@@ -12,46 +14,50 @@ type Entry = { id: string; order: number; seq: number };
  */
 export class OrderedPool {
   readonly #heap: Entry[] = [];
-  readonly #at = new Map<string, number>();
+  readonly #entries = new Map<string, Entry>();
 
   get size(): number {
     return this.#heap.length;
   }
 
   has(id: string): boolean {
-    return this.#at.has(id);
+    return this.#entries.has(id);
   }
 
   /** Adds `id`, or moves it to its new place. */
   add(id: string, order: number, seq: number): void {
-    this.remove(id);
-    this.#heap.push({ id, order, seq });
-    this.#up(this.#heap.length - 1);
+    let entry = this.#entries.get(id);
+    if (entry === undefined) {
+      entry = { id, order, seq, at: this.#heap.length };
+      this.#heap.push(entry);
+      this.#entries.set(id, entry);
+    }
+    entry.order = order;
+    entry.seq = seq;
+    this.#settle(entry);
   }
 
   /** The first id and its place; undefined when empty. */
-  first(): Readonly<Entry> | undefined {
+  first(): Readonly<Place> | undefined {
     return this.#heap[0];
   }
 
   /** Removes `id` if it is there. */
   remove(id: string): void {
-    const at = this.#at.get(id);
-    if (at === undefined) return;
-    this.#at.delete(id);
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.delete(id);
     const last = this.#heap.pop();
-    if (last === undefined || last.id === id) return;
-    this.#heap[at] = last;
-    this.#at.set(last.id, at);
-    this.#up(at);
-    this.#down(this.#at.get(last.id) ?? at);
+    if (last === undefined || last === entry) return;
+    this.#place(last, entry.at);
+    this.#settle(last);
   }
 
   /**
    * The first entry, in order, that `accept` accepts; the entries before it stay. Costs O(log n) for each of the first entries that it skips. After these
    * it reads every entry once, because skipping most entries of a heap costs more than reading all of them.
    */
-  firstWhere(accept: (id: string, order: number) => boolean): Readonly<Entry> | undefined {
+  firstWhere(accept: (id: string, order: number) => boolean): Readonly<Place> | undefined {
     const passed: Entry[] = [];
     let found: Entry | undefined;
     for (let entry = this.#heap[0]; entry !== undefined; entry = this.#heap[0]) {
@@ -81,40 +87,31 @@ export class OrderedPool {
     return least;
   }
 
-  #up(from: number): void {
-    const entry = this.#heap[from];
-    if (entry === undefined) return;
-    let at = from;
+  /** Moves an entry from its index, where it may not belong, to its place in the heap. */
+  #settle(entry: Entry): void {
+    let { at } = entry;
     while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const above = this.#heap[parent];
+      const above = this.#heap[(at - 1) >> 1];
       if (above === undefined || !isBefore(entry, above)) break;
+      const parent = above.at;
       this.#place(above, at);
       at = parent;
     }
-    this.#place(entry, at);
-  }
-
-  #down(from: number): void {
-    const entry = this.#heap[from];
-    if (entry === undefined) return;
-    let at = from;
     for (;;) {
-      const left = 2 * at + 1;
-      const a = this.#heap[left];
-      const b = this.#heap[left + 1];
-      if (a === undefined) break;
-      const [child, next] = b !== undefined && isBefore(b, a) ? [b, left + 1] : [a, left];
-      if (!isBefore(child, entry)) break;
+      const left = this.#heap[2 * at + 1];
+      const right = this.#heap[2 * at + 2];
+      const child = left !== undefined && right !== undefined && isBefore(right, left) ? right : left;
+      if (child === undefined || !isBefore(child, entry)) break;
+      const below = child.at;
       this.#place(child, at);
-      at = next;
+      at = below;
     }
     this.#place(entry, at);
   }
 
   #place(entry: Entry, at: number): void {
     this.#heap[at] = entry;
-    this.#at.set(entry.id, at);
+    entry.at = at;
   }
 }
 

@@ -34,6 +34,8 @@ const step = fc.oneof(
   fc.subarray([...ids]).map((refused): Step => ({ do: "where", refused })),
 );
 
+const placeOf = (found: ReturnType<OrderedPool["first"]>) => found && { id: found.id, order: found.order, seq: found.seq };
+
 describe("OrderedPool", () => {
   test("[JB3] behaves like a sorted list, in any order of steps", () => {
     fc.assert(
@@ -49,9 +51,9 @@ describe("OrderedPool", () => {
             naive.remove(it.id);
           } else {
             const accept = (one: string) => !it.refused.includes(one);
-            expect(pool.firstWhere(accept)).toEqual(naive.firstWhere(accept));
+            expect(placeOf(pool.firstWhere(accept))).toEqual(naive.firstWhere(accept));
           }
-          expect(pool.first()).toEqual(naive.entries[0]);
+          expect(placeOf(pool.first())).toEqual(naive.entries[0]);
           expect(pool.size).toBe(naive.entries.length);
           expect(pool.ids().toSorted()).toEqual(naive.entries.map((one) => one.id).toSorted());
           expect(ids.filter((one) => pool.has(one))).toEqual(ids.filter((one) => naive.entries.some((other) => other.id === one)));
