@@ -48,24 +48,6 @@ export function answerError(thrown: unknown, c: AppContext): Response {
   return refuseWith(c, 500, "internal_error");
 }
 
-/**
- * Answers a text that may be long. A long one goes out as a stream: of any other answer workerd keeps the bytes until V8 has collected the response, and V8 counts
- * none of them (docs/decisions/0013).
- */
-export function answerText(c: AppContext, text: string, status: 200 | 201 = 200): Response {
-  if (text.length < LONG_TEXT || c.req.raw.method === "HEAD") return c.body(text, status);
-  const bytes = new TextEncoder().encode(text);
-  const { readable, writable } = new FixedLengthStream(bytes.length);
-  const writer = writable.getWriter();
-  const written = writer.write(bytes).then(() => writer.close());
-  // The client has left.
-  written.catch(() => {});
-  return c.body(readable, status);
-}
-
-/** From so many characters on, a stream is worth its price. */
-const LONG_TEXT = 16 * 1_024;
-
 /** Answers all methods of a path other than `methods`: OPTIONS lists the allowed ones, every other method gets 405 [API1]. */
 export function allowOnly(c: AppContext, methods: readonly string[]): Response {
   c.header("Allow", [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", "));

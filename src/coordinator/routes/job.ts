@@ -7,7 +7,7 @@ import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTr
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
-import { answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
+import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
@@ -27,7 +27,7 @@ export async function answerAccepted(c: AppContext, answer: AcceptedJob, wait: n
   if (job === null) return c.json(body, 201);
   c.header("Preference-Applied", `wait=${wait}`);
   c.header("Content-Type", "application/json");
-  return answerText(c, `{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201);
+  return c.body(`{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201);
 }
 
 /** Reads from D1 a job that the hub no longer has. The commit has happened, so a fault of D1 must not fail the answer. */
@@ -79,7 +79,7 @@ export async function job(c: AppContext): Promise<Response> {
   if (text === null) return isReached ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
   setSettlement(c, settlement);
   c.header("Content-Type", "application/json");
-  return answerText(c, text);
+  return c.body(text);
 }
 
 /** Sets the headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none [PY4]. */
@@ -134,7 +134,7 @@ export async function cancel(c: AppContext): Promise<Response> {
   // The one who cancels a paid job is told at once what became of its money. Without the header the answer would say that nothing was charged [PY9].
   if (!c.get("settings").testnetMode) setSettlement(c, await askHub(c.env, (hub) => hub.settlement(id)));
   c.header("Content-Type", "application/json");
-  return answerText(c, json);
+  return c.body(json);
 }
 
 /**

@@ -1,5 +1,5 @@
 // Pairings and user tokens in D1. A PRIVATE job's commit reads the paired keys here.
-import { and, desc, eq, gt, max, sql } from "drizzle-orm";
+import { and, desc, eq, gt, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
@@ -17,23 +17,35 @@ export type Pairing = { providerPubkey: string; pairedAt: number };
  */
 type UserTrust = { tokenHash: string | null; pairings: Pairing[]; usedAt: number };
 
+/** One row for each paired worker, or one without a worker; `user_used_at` is null without a user. */
+type TrustRow = { token_hash: string | null; user_used_at: number | null; provider_pubkey: string | null; paired_at: number | null; used_at: number | null };
+
+/** Each statement is a message to D1, so this is one: every PRIVATE commit waits for it. */
+const READ_TRUST = `SELECT token_hash, users.used_at AS user_used_at, provider_pubkey, paired_at, paired.used_at
+  FROM (SELECT ?1 AS user_id) AS asked
+  LEFT JOIN users ON users.user_id = asked.user_id
+  LEFT JOIN (
+    SELECT provider_pubkey, max(paired_at) AS paired_at, max(used_at) AS used_at, max(id) AS id FROM pairings
+    WHERE user_id = ?1 AND claimed = 1 GROUP BY provider_pubkey ORDER BY 2 DESC, 4 DESC LIMIT ?2
+  ) AS paired
+  ORDER BY paired_at DESC, id DESC`;
+
 /** Reads the paired workers and the token hash of a user in one call: at most `limit` workers, or all if it is null. @throws {StoreUnavailable} */
 export async function trustOf(db: D1Database, userId: string, limit: number | null = LIMITS.pairedKeys): Promise<UserTrust> {
-  const orm = drizzle(db);
-  const pairedAt = max(pairings.pairedAt);
-  const paired = orm
-    .select({ providerPubkey: pairings.providerPubkey, pairedAt, usedAt: max(pairings.usedAt) })
-    .from(pairings)
-    .where(and(eq(pairings.userId, userId), eq(pairings.claimed, true)))
-    .groupBy(pairings.providerPubkey)
-    .orderBy(desc(pairedAt), desc(max(pairings.id)))
-    .limit(limit ?? -1);
-  const bound = orm.select({ tokenHash: users.tokenHash, usedAt: users.usedAt }).from(users).where(eq(users.userId, userId));
-  const [rows, [user]] = await readD1(db, () => orm.batch([paired, bound]));
+  const { results } = await readD1(db, () =>
+    db
+      .prepare(READ_TRUST)
+      .bind(userId, limit ?? -1)
+      .all<TrustRow>(),
+  );
+  const paired = results.flatMap(({ provider_pubkey: providerPubkey, paired_at: pairedAt, used_at: usedAt }) =>
+    providerPubkey === null || pairedAt === null ? [] : [{ providerPubkey, pairedAt, usedAt: usedAt ?? 0 }],
+  );
+  const [user] = results;
   return {
-    tokenHash: user?.tokenHash ?? null,
-    usedAt: Math.min(...rows.map(({ usedAt }) => usedAt ?? 0), user?.usedAt ?? Infinity),
-    pairings: rows.flatMap(({ providerPubkey, pairedAt: at }) => (providerPubkey === null || at === null ? [] : [{ providerPubkey, pairedAt: at }])),
+    tokenHash: user?.token_hash ?? null,
+    usedAt: Math.min(...paired.map(({ usedAt }) => usedAt), user?.user_used_at ?? Infinity),
+    pairings: paired.map(({ providerPubkey, pairedAt }) => ({ providerPubkey, pairedAt })),
   };
 }
 

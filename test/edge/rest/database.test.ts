@@ -30,11 +30,11 @@ const rows = (where: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${wher
 const STATEMENTS: { name: string; kind: string; ask: (overrides: object, code: string) => Promise<Response> }[] = [
   {
     name: "who is paired, for a PRIVATE commit",
-    kind: "BATCH",
+    kind: "SELECT",
     ask: (db) => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { ...db }),
   },
   { name: "a job", kind: "SELECT", ask: (db) => rest(`/v1/jobs/${UNKNOWN}`, {}, { ...db }) },
-  { name: "the list of pairings", kind: "BATCH", ask: (db) => rest("/v1/trust/list?user_id=u", {}, { ...db }) },
+  { name: "the list of pairings", kind: "SELECT", ask: (db) => rest("/v1/trust/list?user_id=u", {}, { ...db }) },
   { name: "a new code", kind: "INSERT", ask: (db) => post("/v1/trust/create", { user_id: "v" }, {}, { ...db }) },
   { name: "how many codes are open", kind: "SELECT", ask: (db) => full(db) },
   { name: "a claim", kind: "UPDATE", ask: (db, pairing_code) => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, { ...db }) },

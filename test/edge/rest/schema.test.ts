@@ -244,14 +244,14 @@ describe("calls of D1", () => {
       expect((await ask()).status).toBeLessThan(500);
       return [...calls];
     };
-    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["SELECT"]);
     expect(await cost(() => create(one))).toEqual(["SELECT", "BATCH", "INSERT"]);
     const { pairing_code } = await read(await create(one), PairingCode);
     expect(await cost(() => create(one))).toEqual(["BATCH", "INSERT"]);
     expect(await cost(() => post("/v1/trust/claim", { pairing_code, provider_pubkey: KEY }, {}, { DB }))).toEqual(["UPDATE"]);
-    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => rest("/v1/trust/list?user_id=u", {}, { DB }))).toEqual(["SELECT"]);
     expect(await cost(() => rest(`/v1/jobs/${UNKNOWN}`, {}, { DB }))).toEqual(["SELECT"]);
-    expect(await cost(() => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB }))).toEqual(["BATCH"]);
+    expect(await cost(() => post("/v1/jobs/commit/cheap", { ...TASK, privacy_class: "PRIVATE" }, {}, { DB }))).toEqual(["SELECT"]);
     expect(await cost(() => post("/v1/jobs/commit/cheap", TASK, {}, { DB }))).toEqual([]);
   });
 
