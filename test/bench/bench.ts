@@ -91,7 +91,7 @@ async function measured({ system, running }: Started, number: number, plan: Plan
   return [{ system: name, round: number, turn, ...cell }];
 }
 
-/** Measures parts of a job alone, and counts the fsyncs of a job. What it finds becomes part of the system's figure with as many workers. */
+/** Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs. What it finds becomes part of the system's figure with as many workers. */
 async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
   const most = cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === null);
   if (most === undefined) return;
@@ -103,8 +103,9 @@ async function measureParts({ system: { name, waits }, running }: Started, numbe
     most.probes[probe] = cell.cpuPerJob;
   }
   if (number > 1 || (!name.startsWith(OURS) && !name.startsWith(FLOOR))) return;
-  const { perJob } = await measure(running, { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null }, { fsyncs: true });
-  most.perJob.fsyncs = perJob.fsyncs;
+  const load = { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null };
+  most.perJob.fsyncs = (await measure(running, load, { fsyncs: true })).perJob.fsyncs;
+  most.kinds = (await measure(running, load, { samples: true })).kinds;
 }
 
 /** The median time of one sync of the disk after a small write, ms. */
@@ -171,6 +172,7 @@ async function main(): Promise<number> {
   for (const line of skipped) say(`skipped ${line}`);
   if (!pinned) say("nothing is pinned to a core: that needs taskset and two cores");
   if (!has("strace")) say("fsyncs are not counted: that needs strace");
+  if (!has("perf")) say("functions are not sampled: that needs perf, of Debian's linux-perf");
 
   const cells: Cell[] = [];
   const systems = wanted.filter(({ missing }) => missing() === null);

@@ -1,5 +1,6 @@
 // The figures of npm run bench: what is measured, medians over the rounds, ratios within a turn, and how they are printed.
 import type { Probe } from "./driver.ts";
+import type { Kind } from "./kinds.ts";
 
 /** One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
 export type Cell = {
@@ -19,6 +20,8 @@ export type Cell = {
   cpuPerJob: number;
   /** The same for parts of a job by themselves, those that were measured. */
   probes: Partial<Record<Probe, number>>;
+  /** The share of each kind of functions in that CPU time; null where they were not sampled. */
+  kinds: Record<Kind, number> | null;
   /** Bytes, of all servers of the system. */
   memory: number;
   perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };

@@ -4,7 +4,8 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Load, Measured } from "./driver.ts";
-import { countFsyncs, cpuOf, cpuOfMachine, family, has, memoryOf } from "./processes.ts";
+import { shares } from "./kinds.ts";
+import { countFsyncs, cpuOf, cpuOfMachine, family, has, memoryOf, sampleFunctions } from "./processes.ts";
 import type { Cell } from "./figures.ts";
 import type { Running } from "./systems.ts";
 
@@ -23,11 +24,15 @@ export const say = (line: string): void => console.error(`${((performance.now() 
 /** What one run of the driver gives. */
 export type Measurement = Omit<Cell, "system" | "round" | "turn">;
 
-/** What else to do in a run: count the fsyncs of the servers, which slows them, and call `mark` at its begin and end. */
-type Besides = { fsyncs?: boolean; mark?: (word: "begin" | "end") => Promise<void> };
+/** What else to do in a run: count the fsyncs of the servers, which slows them, sample their functions, and call `mark` at its begin and end. */
+type Besides = { fsyncs?: boolean; samples?: boolean; mark?: (word: "begin" | "end") => Promise<void> };
 
 /** One run of the driver against a system. */
-export async function measure(running: Running, load: Omit<Load, "port" | "natsPort">, { fsyncs = false, mark }: Besides = {}): Promise<Measurement> {
+export async function measure(
+  running: Running,
+  load: Omit<Load, "port" | "natsPort">,
+  { fsyncs = false, samples = false, mark }: Besides = {},
+): Promise<Measurement> {
   const { port, natsPort, pids } = running;
   const program = [process.execPath, "--no-warnings", join(import.meta.dirname, "driver.ts")];
   const [command = "", ...args] = pinned ? ["taskset", "-c", String(DRIVER_CORE), ...program] : program;
@@ -40,17 +45,20 @@ export async function measure(running: Running, load: Omit<Load, "port" | "natsP
   const at: Record<string, ReturnType<typeof clocks>> = {};
   let memory = 0;
   let tracing: ReturnType<typeof countFsyncs> = null;
+  let sampling: ReturnType<typeof sampleFunctions> = null;
   for await (const line of createInterface({ input: driver.stdout })) {
     last = line;
     if (line !== "begin" && line !== "end") continue;
     if (line === "begin") await mark?.(line);
     if (line === "begin" && fsyncs) tracing = countFsyncs(family(pids));
+    if (line === "begin" && samples) sampling = sampleFunctions(family(pids));
     at[line] = clocks();
     if (line === "end") await mark?.(line);
     memory = memoryOf(family(pids));
     driver.stdin.write("\n");
   }
   const calls = (await tracing?.stop()) ?? null;
+  const sampled = (await sampling?.stop()) ?? null;
   const { begin, end } = at;
   if (begin === undefined || end === undefined) throw new Error("the driver failed, see above");
   const measured = Measured.parse(JSON.parse(last));
@@ -60,6 +68,7 @@ export async function measure(running: Running, load: Omit<Load, "port" | "natsP
     cpuPerJob: ((end.server - begin.server) * 1e6) / jobs,
     memory,
     probes: {},
+    kinds: sampled === null ? null : shares(sampled),
     perJob: {
       frames: frames / jobs,
       frameBytes: frameBytes / jobs,

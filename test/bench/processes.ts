@@ -1,7 +1,9 @@
 // What npm run bench starts and reads: server processes on their core, and from /proc their CPU time and memory and what everything else on the machine used.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { descendants } from "../support/process-tree.ts";
 
@@ -10,6 +12,7 @@ const HZ = 100;
 const START_MS = 60_000;
 const STOP_MS = 12_000;
 const LAST_LINES = 15;
+const SAMPLES_PER_SECOND = 997;
 
 /** True if the shell would find this program. */
 export const has = (program: string): boolean => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
@@ -100,6 +103,29 @@ export function countFsyncs(pids: readonly number[]): { stop(): Promise<number> 
       await ended;
       running.delete(child);
       return calls;
+    },
+  };
+}
+
+/**
+ * Samples which functions of these processes run, from now on; `stop` resolves to what `perf script` prints of each sample: address, name and file. Null where perf is
+ * not to be had.
+ */
+export function sampleFunctions(pids: readonly number[]): { stop(): Promise<string> } | null {
+  if (!has("perf")) return null;
+  const folder = mkdtempSync(join(tmpdir(), "bench-perf-"));
+  const file = join(folder, "samples");
+  const child = spawn("perf", ["record", "-F", String(SAMPLES_PER_SECOND), "-o", file, "-p", pids.join(",")], { stdio: "ignore" });
+  running.add(child);
+  const ended = once(child, "close");
+  return {
+    async stop() {
+      child.kill("SIGINT");
+      await ended;
+      running.delete(child);
+      const { stdout } = spawnSync("perf", ["script", "-i", file, "-F", "ip,sym,dso"], { encoding: "utf8", maxBuffer: 2 ** 28 });
+      rmSync(folder, { recursive: true });
+      return stdout;
     },
   };
 }

@@ -7,6 +7,7 @@ import { ROOT } from "../../scripts/coordinator-process.ts";
 import { WORK_PER_JOB } from "../support/work-per-job.ts";
 import type { Probe } from "./driver.ts";
 import { BASE, type Cell, type CurvePoint, FLOOR, hundredths, markdown, median, ratio, type Results, tenths, typical, whole } from "./figures.ts";
+import { KINDS } from "./kinds.ts";
 import { targetTable } from "./targets.ts";
 
 const FOLDER = join(ROOT, "docs", "benchmarks");
@@ -44,6 +45,7 @@ export function table(results: Results): string {
     ...dispatchTable(results),
     ...workTable(results, mostOf(results)),
     ...floorTable(results),
+    ...kindsTable(results, mostOf(results)),
     ...remarks(results),
   ].join("\n\n");
 }
@@ -176,6 +178,23 @@ function floorTable(results: Results): string[] {
       [...rows, ["all of them", whole(sum), "", share(sum)], ["the job, as measured", whole(job), "", "100 %"]],
     ),
     "The parts were measured one by one with the same driver, 16 at a time. The rest of the job is its three frames, the body of its commit, and the garbage of all that.",
+  ];
+}
+
+/** What the CPU of a job is used for: that of ours, and that of bare workerd. */
+function kindsTable({ cells, labels }: Results, workers: number): string[] {
+  const columns = Object.entries(labels).flatMap(([system, label]) => {
+    const own = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === null);
+    const kinds = own.find((cell) => cell.kinds !== null)?.kinds;
+    return kinds == null ? [] : [{ label, kinds, cpu: median(own.map(({ cpuPerJob }) => cpuPerJob)) }];
+  });
+  if (columns.length === 0) return [];
+  return [
+    markdown(
+      [`CPU µs per job, ${workers} workers`, ...columns.map(({ label }) => label)],
+      [...KINDS.map((kind) => [kind, ...columns.map(({ kinds, cpu }) => whole(kinds[kind] * cpu))]), ["all", ...columns.map(({ cpu }) => whole(cpu))]],
+    ),
+    "The shares of one run of a few seconds, sampled by Linux perf and sorted by the names of the functions (`test/bench/kinds.ts`).",
   ];
 }
 

@@ -167,14 +167,17 @@ function idsOf(user: string): [number, number] {
   return [Number(uid), Number(gid)];
 }
 
-/** Installs what is missing: the packages of the peers, and where it may, their servers. What cannot be installed is skipped later, by name. */
+/** The programs of Debian that a run uses, each with its package. */
+const PROGRAMS: Readonly<Record<string, string>> = { "redis-server": "redis-server", "nats-server": "nats-server", strace: "strace", perf: "linux-perf" };
+
+/** Installs what is missing: the packages of the peers, and where it may, their servers and the programs that count and sample. What cannot be installed is skipped later, by name. */
 export function install(say: (line: string) => void): void {
   if (!readdirSync(PEERS).includes("node_modules")) {
     say("installing the packages of the peers");
     // Not "npm ci": it refuses a lockfile without the optional packages of every other platform, which a registry need not have.
     spawnSync("npm", ["install", "--no-save", "--prefix", PEERS], { stdio: ["ignore", "ignore", "inherit"] });
   }
-  const packages = ["redis-server", "nats-server"].filter((name) => !has(name));
+  const packages = Object.entries(PROGRAMS).flatMap(([program, name]) => (has(program) ? [] : [name]));
   if (postgresFolder() === null) packages.push("postgresql");
   if (packages.length === 0 || process.getuid?.() !== 0 || !has("apt-get")) return;
   say(`installing ${packages.join(", ")}`);

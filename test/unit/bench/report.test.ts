@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Cell, CurvePoint, Results } from "../../bench/figures.ts";
+import { kindOf, shares } from "../../bench/kinds.ts";
 import { curveTable, plot, shown, table } from "../../bench/report.ts";
 import { targetTable } from "../../bench/targets.ts";
 
@@ -20,6 +21,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
       dispatch: null,
       cpuPerJob: 1_000,
       probes: {},
+      kinds: null,
       memory: 5e6,
       foreign: 0,
     },
@@ -70,6 +72,37 @@ it("ours and the bare platform are divided by each peer, in the same round", () 
 it("the CPU time of a job is divided by that of a poll", () => {
   const polled = [400, 200, 500].map((poll, n) => cell("ours", n + 1, 800, { probes: { poll } }));
   expect(table(results(polled))).toContain("| not counted | 2.50 |");
+});
+
+const WORKERD = "/app/node_modules/@cloudflare/workerd-linux-64/bin/workerd";
+
+it.each([
+  ["tcp_sendmsg", "[kernel.kallsyms]", "kernel: sockets, disk, threads"],
+  ["kj::_::Event::armDepthFirst", WORKERD, "workerd: event loop, HTTP, RPCs, sockets"],
+  ["cxxbridge1$box$workerd$server$KeepAlive$drop", WORKERD, "workerd: event loop, HTTP, RPCs, sockets"],
+  ["(anonymous namespace)::fe_mul_impl", WORKERD, "signatures and hashes"],
+  ["sha256_block_data_order_hw", WORKERD, "signatures and hashes"],
+  ["sqlite3VdbeExec", WORKERD, "SQLite"],
+  ["balance", WORKERD, "SQLite"],
+  ["tcmalloc::tcmalloc_internal::ThreadCache::ReleaseToTransferCache", WORKERD, "malloc, and copies of memory"],
+  ["__memmove_avx512_unaligned_erms", "/usr/lib/x86_64-linux-gnu/libc.so.6", "malloc, and copies of memory"],
+  ["v8::internal::Scavenger::ScavengePage", WORKERD, "garbage collection"],
+  ["v8::internal::maglev::KnownNodeAspects::GetTypeUnchecked", WORKERD, "V8: compiling"],
+  ["v8::internal::JsonParser<unsigned char>::ParseJson", WORKERD, "V8: JavaScript, its built-in functions and its runtime"],
+  ["Builtins_MapPrototypeGet", WORKERD, "V8: JavaScript, its built-in functions and its runtime"],
+  ["[unknown]", "/tmp/perf-4711.map", "V8: JavaScript, its built-in functions and its runtime"],
+])("%s of %s is %s", (name, object, kind) => {
+  expect(kindOf(name, object)).toBe(kind);
+});
+
+it("the CPU time of a job is divided by the samples of each kind", () => {
+  const sample = (name: string, object: string): string => ` 55d0c0ffee00 ${name} (${object})\n`;
+  const kinds = shares([...Array<string>(3).fill(sample("sqlite3VdbeExec", WORKERD)), sample("v8::internal::Scavenger::Process", WORKERD)].join(""));
+  const text = table(results([...CELLS, cell("ours", 4, 800, { kinds })]));
+  expect(row(text, "SQLite")[2]).toBe("750");
+  expect(row(text, "garbage collection")[2]).toBe("250");
+  expect(row(text, "V8: compiling")[2]).toBe("0");
+  expect(row(text, "all")[2]).toBe("1,000");
 });
 
 it("the floor is the sum of its parts, each as often as it is in a job", () => {
