@@ -48,6 +48,8 @@ function parse(args: string[], mode: Mode): Parsed {
   // A URL has no zone.
   if (host !== undefined && (isIP(host) === 0 || host.includes("%")))
     return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
+  // An empty variable of a shell would make the clone itself the folder.
+  if (values.state === "") return { ok: false, problem: "--state must be a folder" };
   const settings: Record<string, string> = mode === "serve" ? environmentSettings() : {};
   for (const text of values.var ?? []) {
     const [, name, value] = /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(text) ?? [];

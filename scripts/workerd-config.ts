@@ -7,8 +7,9 @@ import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import * as z from "zod";
+import { describeIssues } from "../src/protocol/issues.ts";
 import { isLoopback } from "../src/protocol/text.ts";
-import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
+import { ROOT, StartFailure, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
 import { temporaryFolderOf } from "./state-folder.ts";
 
 /** What is used of a wrangler file. */
@@ -16,7 +17,7 @@ const WranglerFile = z.object({
   main: z.string(),
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
-  vars: z.record(z.string(), z.string()),
+  vars: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()], "must be a text, a number, true or false").transform(String)),
   durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
   d1_databases: z.array(z.object({ binding: z.string() })),
   assets: z.object({ directory: z.string(), binding: z.string() }),
@@ -38,6 +39,8 @@ export function heapFlags(cores: number = availableParallelism()): string {
 const LOGGED = new Set(["warn", "error"]);
 /** What workerd says at each start, because V8 has been given {@link heapFlags}: it compiles its own few scripts again. */
 const COMPILES_ITSELF = "bootstrap compile cache failed its compatibility check";
+/** What workerd says for its own developers at a restart: the alarm of the hub was set anew. */
+const ALARM_AGAIN = "NOSENTRY SQLite alarm";
 
 /** Returns the program at `main` as one module for workerd. @throws when the sources do not bundle */
 export async function bundled(main: string, { serves, watches }: Pick<WorkerdOptions, "serves" | "watches">): Promise<string> {
@@ -65,13 +68,17 @@ export async function bundled(main: string, { serves, watches }: Pick<WorkerdOpt
   return output.text;
 }
 
-/** What `main` is and what it is bound to, as its wrangler file says. */
+/** What `main` is and what it is bound to, as its wrangler file says. @throws {StartFailure} */
 export function wranglerFile(instance: string): z.infer<typeof WranglerFile> {
-  return WranglerFile.parse(parse(readFileSync(join(ROOT, `wrangler.${instance}.toml`), "utf8")));
+  const name = `wrangler.${instance}.toml`;
+  const file = parse(readFileSync(join(ROOT, name), "utf8"));
+  const parsed = WranglerFile.safeParse(file);
+  if (parsed.success) return parsed.data;
+  throw new StartFailure(`${name}: ${describeIssues(parsed.error, file)}`);
 }
 
 /** The settings that `wrangler dev` would read too: secrets that are in no file of the repository. */
-function devVars(): Record<string, string> {
+export function devVars(): Record<string, string> {
   const path = join(ROOT, ".dev.vars");
   return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
 }
@@ -123,7 +130,7 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
     resourceTmpPath: temporaryFolderOf(stateDir),
     log: new Lines(say),
     handleStructuredLogs: ({ level, message }) => {
-      if (LOGGED.has(level) && !message.includes(COMPILES_ITSELF)) say(message);
+      if (LOGGED.has(level) && !message.includes(COMPILES_ITSELF) && !message.startsWith(ALARM_AGAIN)) say(message);
     },
     workers: [
       {

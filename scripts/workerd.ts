@@ -93,10 +93,13 @@ async function main(): Promise<void> {
     const worker = await miniflare.getWorker();
     await worker.scheduled();
   };
-  setInterval(() => {
+  const fire = (): void => {
     // A stop in the middle of it is no fault, and the next start runs it.
     if (!stopping) cron().catch((error: unknown) => void (stopping || console.error(`the cron did not run: ${String(error)}`)));
-  }, options.cronMs);
+  };
+  // At once too: it creates D1. Otherwise a command of the operator could do that first, as another user.
+  fire();
+  setInterval(fire, options.cronMs);
   if (options.watches) watchSources(options, listen, miniflare);
   const renew = (ms: number): void => {
     if (stopping || !runtime.end(options.serves)) return;

@@ -1,6 +1,7 @@
 // The database of an instance, for the commands of its operator. They run wrangler, which knows where the database is.
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, lchownSync, lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { parseJson } from "../protocol/json.ts";
@@ -36,6 +37,7 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
   ) {
     run = execute();
   }
+  if (state !== undefined) giveToOwner(state);
   const answer = z
     .tuple([z.object({ results: z.array(row).default([]) })])
     .rest(z.unknown())
@@ -46,10 +48,23 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
   throw new CliError(EXIT.error, `wrangler could not use the database:\n${reason}`);
 }
 
-/** For commands that read what a coordinator has written: wrangler would create a database in a folder whose name is mistyped. @throws {CliError} */
+/** For commands that read what is stored: wrangler would create a database in a folder whose name is mistyped. @throws {CliError} */
 export function assertStateExists({ state }: Place): void {
-  if (state !== undefined && !existsSync(state))
-    throw new CliError(EXIT.usage, `there is no folder ${state} that you may read; --state must be the state folder of the coordinator`);
+  if (state === undefined) return;
+  if (!existsSync(state)) throw new CliError(EXIT.usage, `there is no folder ${state} that you may read; --state must be the state folder of the coordinator`);
+  if (!existsSync(join(state, "v3", "d1")))
+    throw new CliError(EXIT.usage, `there is no database of a coordinator in ${state} that you may read; --state must be its state folder`);
+}
+
+/** Gives what root has created in a state folder to the owner of the folder: the coordinator runs as that user, and could not write it. */
+function giveToOwner(state: string): void {
+  if (process.getuid?.() !== 0 || !existsSync(state)) return;
+  const { uid, gid } = lstatSync(state);
+  if (uid === 0) return;
+  for (const name of readdirSync(state, { recursive: true, encoding: "utf8" })) {
+    const path = join(state, name);
+    if (lstatSync(path).uid === 0) lchownSync(path, uid, gid);
+  }
 }
 
 function isLocked({ stdout, stderr }: SpawnSyncReturns<string>): boolean {

@@ -271,9 +271,14 @@ export function warnOfPlaceholder(settings: Settings): void {
   logWarning("placeholder_pay_to", { instance, network, setting: instance === "evm" ? "EVM_PAY_TO" : "SVM_PAY_TO", pay_to: payment.payTo });
 }
 
-/** Returns the variables that are set: an empty one counts as absent. */
+/** Returns the variables that are set, as text: an empty one counts as absent, and a wrangler file may have numbers and booleans. Any other value is refused later. */
 function presentIn(env: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string" && value !== ""));
+  const values = SETTING_NAMES.map((name) => [name, textOf(env[name])] as const);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== ""));
+}
+
+function textOf(value: unknown): unknown {
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
 }
 
 function stakeOf(v: z.infer<typeof Variables>): StakeSettings {

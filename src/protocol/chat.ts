@@ -62,16 +62,16 @@ export function transcript(messages: readonly ChatMessage[]): string {
 
 const Part = z.looseObject({ type: z.literal("text"), text: z.string() });
 const Message = z.looseObject({
-  role: z.enum(["system", "developer", "user", "assistant"], "must be system, developer, user or assistant: tools are not supported"),
-  content: z.union([z.string(), z.array(Part)], "must be a text, or a list of texts: images and sound are not supported"),
-  tool_calls: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
+  role: z.enum(["system", "developer", "user", "assistant"], "must be system, developer, user or assistant (tools are not supported)"),
+  content: z.union([z.string(), z.array(Part)], "must be a text, or a list of texts (images and sound are not supported)"),
+  tool_calls: z.array(z.unknown()).max(0, "must be absent (tools are not supported)").nullish(),
 });
 
 /** Members with which a request asks for what the coordinator does not do. They may be there only with the value that asks for nothing. */
 const UNSUPPORTED = {
   n: z.literal(1, "must be 1").nullish(),
-  tools: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
-  functions: z.array(z.unknown()).max(0, "must be absent: tools are not supported").nullish(),
+  tools: z.array(z.unknown()).max(0, "must be absent (tools are not supported)").nullish(),
+  functions: z.array(z.unknown()).max(0, "must be absent (tools are not supported)").nullish(),
   modalities: z.tuple([z.literal("text")], "must be absent, or text only").nullish(),
   audio: z.null("must be absent").optional(),
   logprobs: z.union([z.literal(false), z.literal(0)], "must be absent").nullish(),

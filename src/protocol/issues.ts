@@ -35,11 +35,13 @@ export function describeIssues(error: z.ZodError | undefined, value: unknown): s
   return [...sentences.values()].join("; ");
 }
 
+const EMPTY = "must not be empty";
+
 /** The sentence about one field without its name; `got` is its value. */
 function predicate(issue: z.core.$ZodIssue, got: unknown): string {
   const rule = ruleOf(issue);
   if (got === undefined) return `is missing: it ${rule}`;
-  return got === "" || isUnshown(got) ? rule : `${rule}, got ${inWords(got)}`;
+  return got === "" || rule === EMPTY || isUnshown(got) ? rule : `${rule}, got ${inWords(got)}`;
 }
 
 /** True for a short text that cannot be printed. Its length would not help the sender either. */
@@ -72,7 +74,7 @@ function oneOf(values: readonly unknown[]): string {
 
 function bound(origin: string, which: "at least" | "at most", limit: number): string {
   if (origin === "string" || origin === "array") {
-    if (which === "at least" && limit === 1) return "must not be empty";
+    if (which === "at least" && limit === 1) return EMPTY;
     return `must have ${which} ${limit} ${origin === "string" ? "characters" : "entries"}`;
   }
   return `must be ${which} ${limit}`;

@@ -195,6 +195,8 @@ export function parseCommit(body: unknown): CommitResult {
   if (!parsed.success) return invalid(describeIssues(parsed.error, body));
   const commit = parsed.data;
   const payload = body.payload;
+  const overlooked = commit.privacy_class === "PRIVATE" ? undefined : misplacedPrivacy(body);
+  if (overlooked !== undefined) return invalid(`${overlooked} must be absent: a job is PRIVATE if privacy_class says so, beside user_id`);
   if (!isJsonObject(payload) || !isWellFormedJson(payload)) return invalid("payload must hold well-formed Unicode only");
   if (textsOf(commit).some((text) => utf8Length(text) > LIMITS.textBytes)) return { ok: false, reason: "too_large" };
   const added = addedPrompt(commit);
@@ -205,6 +207,16 @@ export function parseCommit(body: unknown): CommitResult {
     return invalid(`payload.messages make a prompt of more than ${LIMITS.textBytes} bytes of UTF-8: send fewer messages, or a prompt of your own`);
   }
   return { ok: true, commit, payload };
+}
+
+/** Names under which PRIVATE could be asked for in vain. Other members that are not known do no harm, but such a job would go to strangers. */
+const PRIVACY_NAMES = ["privacy", "privacy_class", "privacyClass"] as const;
+
+/** The member that asks for PRIVATE under a wrong name or in a wrong place; undefined if there is none. */
+function misplacedPrivacy(body: Record<string, unknown>): string | undefined {
+  const within = (place: string, members: unknown) =>
+    PRIVACY_NAMES.filter((name) => isJsonObject(members) && /^private$/i.test(String(members[name]))).map((name) => `${place}${name}`);
+  return [...within("", body), ...within("payload.", body.payload)][0];
 }
 
 /** The texts of a commit whose size is limited: the input of a TASK; the prompt and all messages of an LLM_INFER. */

@@ -89,11 +89,13 @@ export function fingerprintWords(publicKey: string): string[] {
  *
  * @param publicKey 64 hex characters; case does not matter
  * @returns the words, separated by single spaces
+ * @throws TypeError if it is not 64 hex characters: the words of anything else would look as good as those of a key
  * @example
  * const { publicKey } = await router.trust.waitForWorker(offer);
  * console.log(fingerprintOf(publicKey)); // the worker's owner sees the same words
  */
 export function fingerprintOf(publicKey: string): string {
+  if (!/^[0-9a-f]{64}$/i.test(publicKey)) throw new TypeError("the public key must be 64 hex characters");
   return fingerprintWords(publicKey).join(" ");
 }
 

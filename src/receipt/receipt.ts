@@ -102,6 +102,8 @@ export type ReceiptCheck = { ok: true } | { ok: false; reason: "invalid_key" | "
  * }
  */
 export function verifyReceipt(receipt: Receipt, result: unknown): ReceiptCheck {
+  // Polling gives null where there is none, and JavaScript has no types.
+  if (typeof receipt !== "object" || receipt === null) throw new TypeError("there is no receipt to verify");
   const key = receipt.provider_pubkey.toLowerCase();
   if (!isPublicKey(key)) return { ok: false, reason: "invalid_key" };
   if (!possibleOutputs(result).some((output) => sameHash(receipt.output_hash, outputHash(output)))) return { ok: false, reason: "hash_mismatch" };

@@ -323,7 +323,7 @@ export class NoTrustedWorkerError extends JobFailedError {
    * @param details status and request id, if the answer itself was the failure
    */
   constructor(jobId: string | null, details: ErrorDetails = {}) {
-    super(jobId, "no_trusted_worker", details, "no worker that is paired with this user and can do it is connected");
+    super(jobId, "no_trusted_worker", details, "no connected worker is paired with this user and can do the job");
   }
 }
 

@@ -31,6 +31,7 @@ const ANSWERS: [address: string, answer: Record<string, unknown> | string][] = [
   ["/v1/jobs/$JOB_ID", { status: "completed" }],
   ["/v1/trust/claim", { user_id: "me-5f0c6e" }],
   ["/v1/trust/list", { providers: [expect.objectContaining({ paired_at: expect.any(String) })] }],
+  ["/v1/jobs/commit/cheap", { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }],
   ["/v1/jobs?user_id=", { jobs: expect.arrayContaining([expect.objectContaining({ status: "completed" })]), next: null }],
   ["/llms.txt", "# Compute Router"],
   ["/.well-known/x402", { version: 1, resources: [] }],

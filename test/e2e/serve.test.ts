@@ -1,5 +1,5 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
@@ -62,6 +62,10 @@ describe("npm run serve", () => {
     expect((await get(`${url}/v1/health`)).body).toMatchObject({ status: "ok", network: "eip155:7" });
     for (const door of ["/cdn-cgi/local/scheduled", "/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled"])
       expect((await get(`${url}${door}`)).status).toBe(404);
+    // Otherwise a command of the operator could create it, as another user.
+    const databases = (): string[] =>
+      readdirSync(join(stateDir, "v3", "d1"), { recursive: true, encoding: "utf8" }).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
+    await until("D1", () => databases()[0]);
     // Everyone on this machine can read the list of processes.
     expect(JSON.stringify(descendants(child.pid))).not.toContain("hush");
   });
@@ -166,6 +170,11 @@ describe("npm run serve", () => {
     const { code, lines } = await commandHere(["evm", "--host", "example.com"], "serve");
     expect(code).toBe(2);
     expect(lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");
+  });
+
+  it("an empty --state is no folder: a variable of the shell may be empty", async () => {
+    const { code, lines } = await commandHere(["evm", "--state", ""], "serve");
+    expect([code, lines[0]]).toEqual([2, "--state must be a folder"]);
   });
 
   it("an address that this machine does not have ends it at once with one line", async () => {

@@ -89,7 +89,8 @@ const show = command({
         amount: `${row.amount} atomic units of ${row.asset}`,
         payer: row.payer ?? "unknown",
         job: row.job_id,
-        transaction: row.settlement ?? "none",
+        // Empty: the money has moved, but nobody told by which transaction.
+        transaction: row.settlement === "" ? "unknown" : (row.settlement ?? "none"),
         updated: timeOf(row.updated_at),
       };
       for (const [name, value] of Object.entries(lines)) print(`${name.padEnd("transaction".length)}  ${untrusted(value)}`);

@@ -5,7 +5,7 @@ import { tierOf } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, isPublicKey } from "../../receipt/ed25519.ts";
 import { untrusted } from "../../protocol/text.ts";
 import { CliError, command, EXIT, print, printJson } from "../command.ts";
-import { PLACE_ARGS, runSql } from "../d1.ts";
+import { assertStateExists, PLACE_ARGS, runSql } from "../d1.ts";
 
 const Row = z.object({ provider_pubkey: z.string(), amount: z.number(), updated_at: z.number() });
 /** A row of the table of stakes. `amount` in token units, `updated_at` in ms since the epoch. */
@@ -45,6 +45,7 @@ const list = command({
   description: "List the stakes, largest first",
   args: { ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
+    assertStateExists(args);
     const rows = runSql(args, Row, "SELECT provider_pubkey, amount, updated_at FROM stakes ORDER BY amount DESC, provider_pubkey");
     const width = Math.max(...rows.map(({ amount }) => String(amount).length));
     for (const row of rows) {
@@ -61,6 +62,7 @@ const show = command({
   args: { key: KEY_ARG, ...PLACE_ARGS, json: JSON_ARG },
   run: (args) => {
     const key = keyOf(args.key);
+    assertStateExists(args);
     const [row] = runSql(args, Row, `SELECT provider_pubkey, amount, updated_at FROM stakes WHERE provider_pubkey = '${key}'`);
     const amount = row?.amount ?? 0;
     if (args.json === true) return printJson(jsonOf(row ?? { provider_pubkey: key, amount, updated_at: null }));

@@ -215,6 +215,8 @@ describe("a bad commit", () => {
     ["privacy_class lower case", task_({ privacy_class: "private" })],
     ["privacy_class true", task_({ privacy_class: true })],
     ["privacy_class empty", task_({ privacy_class: "" })],
+    ["PRIVATE under another name", task_({ privacy: "PRIVATE" })],
+    ["PRIVATE in the payload", task_({}, { ...T, privacy_class: "PRIVATE" })],
     ["nesting of 40", task_({}, { ...T, extra: nested(38) })],
     ["nesting of 100,000", `{"job_type":"TASK","user_id":"a","payload":{"task_type":"classify","input":"x","e":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`],
   ];

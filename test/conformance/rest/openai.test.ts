@@ -181,7 +181,7 @@ describe("[API9] errors have OpenAI's form", () => {
     [
       "an image",
       { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:," } }] }] },
-      /^messages\[0\]\.content must be a text, or a list of texts: images and sound are not supported/,
+      /^messages\[0\]\.content must be a text, or a list of texts \(images and sound are not supported\)/,
     ],
     ["a tool's message", { messages: [{ role: "tool", content: "1" }] }, /tools are not supported/],
     ["tools", { ...CHAT, tools: [{ type: "function", function: { name: "f" } }] }, /tools are not supported/],

@@ -1,13 +1,13 @@
 // `compute-router payments` on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
 import { payments } from "../../../src/coordinator/store/schema.ts";
-import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
+import { keyPair } from "../../../src/receipt/index.ts";
+import { PRETENDED_WRANGLER, usedState } from "../../support/pretended-wrangler.ts";
 import { runHere } from "../worker/support/cli-here.ts";
-import { temporaryFolder } from "../worker/support/folder.ts";
 
 const KEY = `eip155:10143:0x${"aa".repeat(20)}:0x${"bb".repeat(20)}:0x${"01".repeat(32)}`;
 const SPENT = KEY.replace(/01$/, "02");
@@ -28,7 +28,7 @@ function database(state: string): DatabaseSync {
 }
 
 test("[PY8] the operator lists and shows payments, and orders what becomes of those in doubt", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   const db = database(state);
   writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
   const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
@@ -80,7 +80,7 @@ test("[PY8] the operator lists and shows payments, and orders what becomes of th
 });
 
 test("[PY8] the operator is told what is not there, what an order waits for, and which of several payments an order would be for", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   const db = database(state);
   db.exec("UPDATE payments SET settlement = '0xdd' || char(27) || '[31m' WHERE state = 'spent'");
   writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
@@ -113,7 +113,7 @@ test("[PY8] the operator is told what is not there, what an order waits for, and
 });
 
 test("with --remote the deployed database is asked, and no statement counts that wrangler could not run", async () => {
-  const folder = temporaryFolder();
+  const folder = usedState();
   const env = { PATH: [folder, process.env["PATH"]].join(delimiter) };
   const list = (script: string) => {
     writeFileSync(join(folder, "npx"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
@@ -130,7 +130,7 @@ test("with --remote the deployed database is asked, and no statement counts that
 });
 
 test("[PY8] a database that the coordinator is writing to is asked again", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   database(state).close();
   const locked = `const fs = process.getBuiltinModule("node:fs");
 if (!fs.existsSync(${JSON.stringify(join(state, "asked"))})) {
@@ -145,7 +145,7 @@ if (!fs.existsSync(${JSON.stringify(join(state, "asked"))})) {
 });
 
 test("[PY8] a folder that does not exist is refused, and not made with an empty ledger in it; what wrangler says has no colors", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   writeFileSync(join(state, "npx"), "#!/bin/sh\nprintf '\\033[31mCould not read file\\033[0m' >&2; exit 1\n", { mode: 0o755 });
   const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
   const list = (folder: string) => runHere(["payments", "list", "--config", "wrangler.evm.toml", "--state", folder], { env });
@@ -154,8 +154,14 @@ test("[PY8] a folder that does not exist is refused, and not made with an empty 
     code: 2,
     stderr: `there is no folder ${missing} that you may read; --state must be the state folder of the coordinator\n`,
   });
+  const stake = (folder: string, ...args: string[]) => runHere(["stake", ...args, "--config", "wrangler.evm.toml", "--state", folder], { env });
+  const key = keyPair(new Uint8Array(32).fill(1)).publicKey;
+  // The folder above that of the instance.
+  mkdirSync(join(missing, "evm"), { recursive: true });
+  const elsewhere = { code: 2, stderr: `there is no database of a coordinator in ${missing} that you may read; --state must be its state folder\n` };
+  for (const read of [list(missing), stake(missing, "list"), stake(missing, "show", key)]) expect(await read).toMatchObject(elsewhere);
   // The operator may set stakes before the first start.
-  const stakes = await runHere(["stake", "list", "--config", "wrangler.evm.toml", "--state", missing], { env });
-  expect(stakes).toMatchObject({ code: 1, stderr: "wrangler could not use the database:\nCould not read file\n" });
-  expect(await list(state)).toMatchObject({ code: 1, stderr: "wrangler could not use the database:\nCould not read file\n" });
+  const failed = { code: 1, stderr: "wrangler could not use the database:\nCould not read file\n" };
+  expect(await stake(missing, "set", key, "5")).toMatchObject(failed);
+  expect(await list(state)).toMatchObject(failed);
 });

@@ -1,18 +1,31 @@
 // `compute-router stake` in every detail, on a wrangler whose `d1 execute` costs no 3 s of CPU. test/e2e/stake-cli.test.ts runs the real one.
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { MIGRATIONS } from "../../../src/coordinator/store/migrations.ts";
 import { fingerprintOf, keyPair } from "../../../src/receipt/index.ts";
-import { PRETENDED_WRANGLER } from "../../support/pretended-wrangler.ts";
+import { PRETENDED_WRANGLER, usedState } from "../../support/pretended-wrangler.ts";
 import { runHere } from "../worker/support/cli-here.ts";
-import { temporaryFolder } from "../worker/support/folder.ts";
 
 const [one, other] = [1, 2].map((seed) => keyPair(new Uint8Array(32).fill(seed)).publicKey) as [string, string];
 
+test.runIf(process.getuid?.() === 0)("[ST1] what root creates in a state folder belongs to the user of the coordinator", async () => {
+  const [state, user] = [usedState(), 65_534];
+  writeFileSync(join(state, "npx"), `${PRETENDED_WRANGLER}\nprocess.getBuiltinModule("node:fs").writeFileSync(after("--persist-to") + "/v3/d1/new", "");\n`, {
+    mode: 0o755,
+  });
+  const database = new DatabaseSync(join(state, "d1.sqlite"));
+  for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
+  chownSync(state, user, user);
+  const env = { PATH: [state, process.env["PATH"]].join(delimiter) };
+  const { code } = await runHere(["stake", "set", one, "5", "--config", "wrangler.evm.toml", "--state", state], { env });
+  expect(code).toBe(0);
+  for (const name of ["v3", "v3/d1/new", "d1.sqlite"]) expect([name, statSync(join(state, name)).uid]).toEqual([name, user]);
+});
+
 test("[ST1] the operator sets, changes, shows, lists and removes stakes", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   const database = new DatabaseSync(join(state, "d1.sqlite"));
   for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
   writeFileSync(join(state, "npx"), PRETENDED_WRANGLER, { mode: 0o755 });
@@ -43,7 +56,7 @@ test("[ST1] the operator sets, changes, shows, lists and removes stakes", async 
 });
 
 test("where npx is a script beside Node, as on Windows, it is run without a shell", async () => {
-  const state = temporaryFolder();
+  const state = usedState();
   const database = new DatabaseSync(join(state, "d1.sqlite"));
   for (const { statements } of MIGRATIONS) for (const statement of statements) database.exec(statement);
   database.close();

@@ -29,6 +29,6 @@ test("[API9] a content with an image is told that images are not supported", () 
   const content = [{ type: "image_url", image_url: { url: "data:," } }];
   expect(readOpenAi("chat", { messages: [{ role: "user", content }] })).toEqual({
     ok: false,
-    reason: "messages[0].content must be a text, or a list of texts: images and sound are not supported, got an array",
+    reason: "messages[0].content must be a text, or a list of texts (images and sound are not supported), got an array",
   });
 });

@@ -22,6 +22,15 @@ test("[PY1] the network is one of the instance's chain: nobody could pay on anot
   expect(readSettings({ INSTANCE: "evm", EVM_NETWORK: "eip155:143" }).network).toBe("eip155:143");
 });
 
+test("[LM3] numbers and booleans of a wrangler file count as their text, and every other value is refused: a limit must not be ignored", () => {
+  const read = readSettings({ INSTANCE: "evm", STORAGE_BYTES: 400_000_000, TESTNET_MODE: true, COMMITS_PER_MINUTE: "", HUB: {}, DB: {} });
+  const written = readSettings({ INSTANCE: "evm", STORAGE_BYTES: "400000000", TESTNET_MODE: "true" });
+  expect(read).toEqual(written);
+  expect(read.testnetMode).toBe(true);
+  for (const wrong of [[400_000_000], { bytes: 400_000_000 }, null, 0.5, false])
+    expect(() => readSettings({ INSTANCE: "evm", STORAGE_BYTES: wrong })).toThrow("STORAGE_BYTES");
+});
+
 test("[LM2] TRUSTED_IP_HEADER: Forwarded is refused, because its entries are no plain addresses", () => {
   for (const name of ["Forwarded", "forwarded"]) expect(() => readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: name })).toThrow("TRUSTED_IP_HEADER");
   expect(readSettings({ INSTANCE: "evm", TRUSTED_IP_HEADER: "X-Forwarded-For" }).trustedIpHeader).toBe("X-Forwarded-For");

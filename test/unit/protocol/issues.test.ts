@@ -32,7 +32,7 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     [llm({ prompt: "" }), "payload.prompt must not be empty"],
     [llm({ prompt: undefined }), "payload.prompt is missing: it must be a string, unless there are messages"],
     [llm({ prompt: null }), "payload.prompt must be a string, unless there are messages, got null"],
-    [llm({ prompt: undefined, messages: [] }), "payload.messages must not be empty, got an array"],
+    [llm({ prompt: undefined, messages: [] }), "payload.messages must not be empty"],
     [llm({ prompt: undefined, messages: [{ role: "user", content: "" }] }), "payload.messages must have some text"],
     [llm({ messages: [{ role: "robot", content: "Hi" }] }), 'payload.messages[0].role must be one of system, user, assistant, got "robot"'],
     [llm({ temperature: 3 }), "payload.temperature must be a number from 0 to 2, got 3"],
@@ -46,6 +46,10 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     [{ ...TASK, payload: "x" }, 'payload must be an object, got "x"'],
     [{ ...TASK, payload: [] }, "payload must be an object, got an array"],
     [{ ...TASK, privacy_class: true }, "privacy_class must be one of PUBLIC, PRIVATE, got true"],
+    [{ ...TASK, privacy: "PRIVATE" }, "privacy must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [{ ...TASK, privacyClass: "private" }, "privacyClass must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [task({ privacy_class: "PRIVATE" }), "payload.privacy_class must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [{ ...task({ privacy: "PRIVATE" }), privacy_class: "PUBLIC" }, "payload.privacy must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
     [{ ...TASK, user_id: 5 }, "user_id must be a string, got 5"],
     [{ ...TASK, user_id: "" }, "user_id must have 1 to 128 characters"],
     [{ ...TASK, user_id: "😀".repeat(129) }, "user_id must have 1 to 128 characters, got a string of 129 characters"],
@@ -58,6 +62,13 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
   ])("%j", (body, message) => {
     expect(refused(body)).toBe(message);
   });
+
+  test.each([{ ...TASK, privacy: "PRIVATE", privacy_class: "PRIVATE" }, { ...TASK, privacy: "PUBLIC" }, task({ privacy: "secret", privacy_class: "PUBLIC" })])(
+    "[API2, WS8] %j is a commit: its other members do not ask for more than privacy_class gives",
+    (body) => {
+      expect(parseCommit(body)).toMatchObject({ ok: true });
+    },
+  );
 
   test("[LM1] a user_id is counted in code points", () => {
     expect(parseCommit({ ...TASK, user_id: "😀".repeat(128) })).toMatchObject({ ok: true });
