@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { keptJobs } from "../../../src/cli/seeker.ts";
+import { keptJobs } from "../../../src/cli/kept-jobs.ts";
 import { cancellationText } from "../../../src/cli/waiting.ts";
 import type { JobList } from "../../../src/sdk/index.ts";
 import { reply } from "../sdk/support/faults.ts";
@@ -182,7 +182,7 @@ describe("the list of jobs on disk", () => {
       const rename = fs.renameSync;
       fs.renameSync = (...files) => (fs.writeSync(1, "stopped"), fs.readSync(0, Buffer.alloc(1)), rename(...files));
       syncBuiltinESMExports();
-      const { keptJobs } = await import(${JSON.stringify(join(import.meta.dirname, "../../../src/cli/seeker.ts"))});
+      const { keptJobs } = await import(${JSON.stringify(join(import.meta.dirname, "../../../src/cli/kept-jobs.ts"))});
       await keptJobs(${JSON.stringify(folder)}).add(${JSON.stringify(job(3_000))});`;
     const other = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] });
     onTestFinished(() => void other.kill("SIGKILL"));
