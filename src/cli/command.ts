@@ -128,6 +128,16 @@ export function printJson(value: unknown, out: Out = process.stdout): void {
   printUntrusted(`${JSON.stringify(value)}\n`, out);
 }
 
+/** Milliseconds in the two largest units. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
 /** Prints a message on standard error. It is escaped, because much of it may be untrusted text. */
 export function printError(text: string): void {
   process.stderr.write(`${printable(text)}\n`);

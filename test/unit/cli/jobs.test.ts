@@ -227,7 +227,7 @@ describe("models", () => {
     const { stdout } = await runHere(["quote", "--model", "tiny:1b", "--policy", "fast", "--url", router.url]);
     expect(stdout).toBe("LLM_INFER  FAST   $0.010  /v1/jobs/commit/fast  workers with tiny:1b: 2\n");
     expect(await runHere(["quote", "--model", "tiny:1b", "--type", "TASK"])).toMatchObject({ code: 2 });
-    expect(await runHere(["run", "hi", "--model", "a b", ...place])).toMatchObject({ code: 2, stderr: expect.stringContaining("job.model must be") });
+    expect(await runHere(["run", "hi", "--model", "a b", ...place])).toMatchObject({ code: 2, stderr: expect.stringContaining("--model must be") });
   });
 
   it("[JB10] a model of nobody ends with those that are online (5); no models, and no workers, are said", async () => {
