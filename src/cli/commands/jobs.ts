@@ -147,6 +147,7 @@ function lines({ id, status, created_at, completed_at, result, receipt }: Job): 
     `created    ${created_at}`,
     ...(completed_at === null ? [] : [`completed  ${completed_at}`]),
     ...(receipt === null ? [] : [`receipt    ${verdict(id, receipt, result)}, worker ${shortKey(receipt.provider_pubkey)}`]),
+    ...(receipt === null && status === "completed" ? ["receipt    none: NOT verified"] : []),
   ];
 }
 

@@ -62,6 +62,40 @@ describe("job", () => {
   });
 });
 
+describe("a job without a receipt", () => {
+  const shown = async (id: string, router: RouterServer, ...more: string[]) => (await runHere(["job", id, "--url", router.url, ...more])).stdout;
+
+  it("[RC1] that is completed: job, run --require-verified and verify say that nobody has signed it", async () => {
+    const router = await RouterServer.start({ ...AT_ONCE, receipt: () => null });
+    const run = await runHere(["run", "hi", "--require-verified", "--url", router.url, "--config-dir", temporaryFolder()]);
+    const id = onlyJob(router);
+    expect(run).toMatchObject({ code: 8, stderr: `job ${id} has no receipt\n` });
+    expect(await shown(id, router)).toMatch(/^receipt {4}none: NOT verified$/m);
+    const input = await shown(id, router, "--json");
+    const unsigned = { code: 8, stdout: "", stderr: "no worker has signed this result: it has no receipt\n" };
+    expect(await runHere(["verify", "--job", "-"], { input })).toEqual(unsigned);
+    const ofOpenAi = JSON.stringify({ choices: [{ text: "hi" }], compute_router: { job_id: id, receipt: null } });
+    expect(await runHere(["verify", "--job", "-"], { input: ofOpenAi })).toEqual(unsigned);
+  });
+
+  it("that failed: verify says why it failed, and job has no line about a receipt", async () => {
+    const router = await RouterServer.start({ ...AT_ONCE, work: () => ({ error: "content_refused" }) });
+    await runHere(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    const id = onlyJob(router);
+    expect(await shown(id, router)).not.toContain("receipt");
+    const input = await shown(id, router, "--json");
+    const failed = { code: 8, stdout: "", stderr: "the job failed (content_refused): it has no receipt\n" };
+    expect(await runHere(["verify", "--job", "-"], { input })).toEqual(failed);
+  });
+
+  it("verify of an error says which error it is (2)", async () => {
+    for (const error of ["Job not found", { message: "Job not found", code: "not_found" }]) {
+      const verified = await runHere(["verify", "--job", "-"], { input: JSON.stringify({ error }) });
+      expect(verified).toEqual({ code: 2, stdout: "", stderr: "standard input is not a job, but an error: Job not found\n" });
+    }
+  });
+});
+
 describe("what a command sends and prints", () => {
   const start = async (): Promise<{ router: RouterServer; place: string[] }> => {
     const router = await RouterServer.start(AT_ONCE);
