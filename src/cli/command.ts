@@ -14,10 +14,12 @@ type Definition<T extends ArgsDef> = {
   run: (args: CommandContext<T>["args"], all: (option: string) => string[]) => Promise<void> | void;
   /** Options that may be given more than once. */
   many?: readonly string[];
+  /** What to do instead, for words that the command does not take. It gets all words. */
+  advice?: (words: readonly string[]) => string;
 };
 
 /** Defines a command that refuses unknown options and words. citty accepts them silently, so a typing error would change the meaning. */
-export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [] }: Definition<T>): CommandDef<T> {
+export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [], advice }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
     meta: { name: `compute-router ${name}`, description, hidden },
@@ -35,7 +37,8 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
       for (const [option, { type }] of Object.entries(args))
         if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1)
           throw usage(`--${option} was given more than once`, name);
-      if (context.args._.length > words) throw usage(`unexpected "${context.args._[words]}"`, name);
+      const given = context.args._;
+      if (given.length > words) throw usage(`unexpected "${given[words]}"${advice === undefined ? "" : `: ${advice(given)}`}`, name);
       await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },
   });
@@ -101,6 +104,8 @@ export const EXIT = {
   receipt: 8,
   /** `worker status`: no worker runs here. */
   notRunning: 9,
+  /** Ctrl-C ended it. */
+  interrupted: 130,
 } as const;
 
 /** The meanings of the exit codes, for the help. */

@@ -16,7 +16,7 @@ import {
 import { inDollars } from "../sdk/payment.ts";
 import { shortKey } from "../receipt/ed25519.ts";
 import { untrusted } from "../protocol/text.ts";
-import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
+import { EXIT, type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, onCtrlC, withPrompt } from "./input.ts";
 import { sameKeyText } from "./paying.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
@@ -113,7 +113,7 @@ export async function waitFor<T>(
     if (hasText) out.write("\n");
     if (!ending.signal.aborted) throw error;
     const { jobId } = known;
-    process.exitCode = 130;
+    process.exitCode = EXIT.interrupted;
     if (jobId === null) printError(`stopped before the coordinator confirmed the job; ${sameKeyText(args.idempotencyKey, args.payer !== undefined)}`);
     else printError((await offerCancel(client, jobId)) ?? continuesText(jobId, args));
     return undefined;

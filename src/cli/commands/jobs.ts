@@ -4,7 +4,7 @@ import { JobType, TaskType } from "../../protocol/job.ts";
 import { inWords, untrusted } from "../../protocol/text.ts";
 import { type Job, type Receipt, verifyReceipt } from "../../sdk/index.ts";
 import { isUuid } from "../../sdk/shapes.ts";
-import { ownCommand } from "../../worker/node/program.ts";
+import { ownCommand, shellWord } from "../../worker/node/program.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";
@@ -82,6 +82,7 @@ export const run = command({
     },
     ...RUN_ARGS,
   },
+  advice: (words) => `the prompt must be in quotes: ${ownCommand(`run ${shellWord(words.join(" "))}`)}`,
   run: async (args) => {
     const options = readRunOptions(args);
     const { idempotencyKey } = options;
@@ -108,6 +109,7 @@ export const task = command({
     type: { type: "positional", required: true, description: "summarize, classify or extract_json" },
     ...RUN_ARGS,
   },
+  advice: ([type]) => `the text comes on standard input: echo "…" | ${ownCommand(`task ${TaskType.options.find((known) => known === type) ?? "TYPE"}`)}`,
   run: async (args) => {
     const type = TaskType.safeParse(args.type);
     if (!type.success)

@@ -92,7 +92,7 @@ const pairCreate = command({
       const worker = await waited(client, offer, { isLive: color && !json });
       if (worker === undefined) {
         if (!json) print(`the code stays valid until ${untrusted(expires_at)}; to see who claimed it: ${untrusted(sameUser("pair list", args))}`);
-        process.exitCode = 130;
+        process.exitCode = EXIT.interrupted;
       } else if (json) printJson({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt });
       else
         print(

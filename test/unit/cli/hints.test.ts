@@ -1,6 +1,7 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { clientConfiguration } from "../../../src/cli/commands/mcp.ts";
 import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { ComputeRouter, JobFailedError } from "../../../src/sdk/index.ts";
@@ -86,6 +87,18 @@ describe("an error in a command line names the help of that command", () => {
     [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
     [["verify"], "see: npx compute-router verify --help"],
     [["task", "translate"], "see: npx compute-router task --help"],
+    [["run", "hello", "there"], `unexpected "there": the prompt must be in quotes: npx compute-router run 'hello there'; see: npx compute-router run --help`],
+    [["run", "--tell me a joke"], "PROMPT is missing; see: npx compute-router run [options] -- '--tell me a joke'"],
+    [["run", "--model=a b"], "PROMPT is missing; see: npx compute-router run --help"],
+    [["run", "-5 + 3"], "PROMPT is missing; see: npx compute-router run [options] -- '-5 + 3'"],
+    [
+      ["task", "classify", "some text"],
+      'unexpected "some text": the text comes on standard input: echo "…" | npx compute-router task classify; see: npx compute-router task --help',
+    ],
+    [
+      ["task", "some", "text"],
+      'unexpected "text": the text comes on standard input: echo "…" | npx compute-router task TYPE; see: npx compute-router task --help',
+    ],
     [["jbos", "--help"], "unknown command jbos; see: npx compute-router --help"],
     [["help", "pair", "crate"], "unknown command crate; see: npx compute-router pair --help"],
     [["--url", "http://127.0.0.1:4020", "run", "hi"], "put options after the command: npx compute-router run …"],
@@ -94,6 +107,23 @@ describe("an error in a command line names the help of that command", () => {
     const { code, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+describe("the configuration of an MCP client", () => {
+  const argsFor = (main: string, ...args: string[]): unknown => Object.values(Reflect.get(clientConfiguration(["node", main, ...args]), "mcpServers"))[0];
+
+  it("has absolute paths, because the client starts the server in another folder", () => {
+    const { main } = installed("clone");
+    const given = ["mcp", "--payer", "./wallet.mjs", "--config-dir=cfg", "--url", "./x", "--payer=./w.mjs", "--config-dir", "/etc/c"];
+    const whole = ["mcp", "--payer", resolve("wallet.mjs"), `--config-dir=${resolve("cfg")}`, "--url", "./x", `--payer=${resolve("w.mjs")}`];
+    expect(argsFor(main, ...given)).toEqual({ command: "node", args: [realpathSync(main), ...whole, "--config-dir", "/etc/c"] });
+  });
+
+  it("has the program itself, not the link by which npx starts it", () => {
+    const { folder, main } = installed("clone");
+    const link = join(linked(join(folder, "cache"), main), "compute-router");
+    expect(argsFor(link, "mcp")).toEqual({ command: "node", args: [realpathSync(main), "mcp"] });
   });
 });
 

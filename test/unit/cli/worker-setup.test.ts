@@ -170,7 +170,7 @@ describe("worker init", () => {
     const dialled = coordinator.dialled();
     const folder = join(temporaryFolder(), "new");
     const args = ["worker", "init", "--url", coordinator.url, "--tasks-only", "--config-dir", folder];
-    expect(await runHere(args, { input: "\r\u0003", isTerminal: true })).toMatchObject({ code: 2, stderr: "\nnothing was changed\n" });
+    expect(await runHere(args, { input: "\r\u0003", isTerminal: true })).toMatchObject({ code: 130, stderr: "\nnothing was changed\n" });
     // The check ends later, and changes nothing any more.
     const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     onTestFinished(() => stdout.mockRestore());
