@@ -9,7 +9,7 @@ import { shortKey } from "../../receipt/ed25519.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";
 import { ask, MODEL_ARG, POLICY_ARG, readCount, readPolicy, readRunOptions, RUN_ARGS, sameUser, SEEKER_ARGS, withClient } from "../seeker.ts";
-import { cancellationText, printFacts, printStream, runJob, waitFor } from "../waiting.ts";
+import { cancellationText, printFacts, printStream, runJob, type Wait, waitFor } from "../waiting.ts";
 
 /** `compute-router quote`. */
 export const quote = command({
@@ -94,8 +94,8 @@ export const run = command({
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
     await withClient(args, async (client) => {
-      const events = (signal: AbortSignal) => client.stream(job, { ...options, signal });
-      const result = await waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(events(wait.signal), process, wait));
+      const events = ({ signal, isLimited }: Wait) => client.stream(job, { ...options, signal, onRateLimit: isLimited });
+      const result = await waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(events(wait), process, wait));
       if (result !== undefined) printFacts(result, client);
     });
   },
