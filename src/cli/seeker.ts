@@ -33,7 +33,7 @@ import { reasonOf } from "../worker/runtimes/reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
 import { CliError, duration, EXIT } from "./command.ts";
 import { keptJobs } from "./kept-jobs.ts";
-import { lostText, PAYER_ARGS, payerOptions } from "./paying.ts";
+import { lostText, maxPriceOf, PAYER_ARGS, payerOptions } from "./paying.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";
@@ -258,7 +258,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
   if (error instanceof PaymentLimitError && error.reason === "token_not_allowed")
     return because(EXIT.refused, `${error.message}; to allow it, give the hook of --payer the option \`tokens\` (docs/sdk.md, Paying)`);
-  if (error instanceof PaymentLimitError)
+  if (error instanceof PaymentLimitError && error.maxPrice === maxPriceOf(args))
     return because(EXIT.refused, `the coordinator asks for ${error.price}, which is not within --max-price ($${error.maxPrice})`);
   if (error instanceof RateLimitedError) return because(EXIT.refused, `rate limited: too many requests of this kind; ${nextTryText(error)}`);
   if (error instanceof NoSuchModelError) return because(EXIT.refused, `no_such_model: ${error.message}; see: ${ownCommand(`models${urlHint(args.url)}`)}`);
