@@ -136,8 +136,8 @@ function report(error: unknown, command: readonly string[], rawArgs: readonly st
   }
   // An error of citty: an unknown command or a missing argument.
   if (error instanceof Error && error.name === "CLIError") {
-    // A text that was taken for options, such as `-5 + 3`.
-    const text = rawArgs.find((arg) => /^-(?!-)(?:\d|.*\s)/s.test(arg));
+    // A text that was taken for options, such as `-5 + 3`. The value of an option, as in `--model=a b`, may have blanks.
+    const text = rawArgs.find((arg) => /^-(?:\d|(?!-).*\s|-[^=]*\s)/s.test(arg));
     const hint = text === undefined ? [...command, "--help"] : [...command, "[options] --", shellWord(text)];
     printError(`${inOwnWords(error.message)}; see: ${ownCommand(hint.join(" ").replace(JOB_CANCEL, "job cancel"))}`);
     return EXIT.usage;

@@ -14,10 +14,12 @@ type Definition<T extends ArgsDef> = {
   run: (args: CommandContext<T>["args"], all: (option: string) => string[]) => Promise<void> | void;
   /** Options that may be given more than once. */
   many?: readonly string[];
+  /** What to do instead, for words that the command does not take. It gets all words. */
+  advice?: (words: readonly string[]) => string;
 };
 
 /** Defines a command that refuses unknown options and words. citty accepts them silently, so a typing error would change the meaning. */
-export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [] }: Definition<T>): CommandDef<T> {
+export function command<const T extends ArgsDef>({ name, description, args, run, hidden = false, many = [], advice }: Definition<T>): CommandDef<T> {
   const words = Object.values(args).filter((arg) => arg.type === "positional").length;
   return defineCommand<T>({
     meta: { name: `compute-router ${name}`, description, hidden },
@@ -35,7 +37,8 @@ export function command<const T extends ArgsDef>({ name, description, args, run,
       for (const [option, { type }] of Object.entries(args))
         if (type === "string" && !many.includes(option) && valuesOf(context.rawArgs, option).length > 1)
           throw usage(`--${option} was given more than once`, name);
-      if (context.args._.length > words) throw usage(`unexpected "${context.args._[words]}"`, name);
+      const given = context.args._;
+      if (given.length > words) throw usage(`unexpected "${given[words]}"${advice === undefined ? "" : `: ${advice(given)}`}`, name);
       await run(context.args, (option) => valuesOf(context.rawArgs, option));
     },
   });
@@ -101,6 +104,8 @@ export const EXIT = {
   receipt: 8,
   /** `worker status`: no worker runs here. */
   notRunning: 9,
+  /** Ctrl-C ended it. */
+  interrupted: 130,
 } as const;
 
 /** The meanings of the exit codes, for the help. */
@@ -126,6 +131,16 @@ export function printUntrusted(text: string, out: Out = process.stdout): void {
 /** Prints a value as one line of JSON. For a terminal its text is escaped, and it is still JSON. */
 export function printJson(value: unknown, out: Out = process.stdout): void {
   printUntrusted(`${JSON.stringify(value)}\n`, out);
+}
+
+/** Milliseconds in the two largest units. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
 /** Prints a message on standard error. It is escaped, because much of it may be untrusted text. */

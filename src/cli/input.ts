@@ -68,16 +68,20 @@ export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stdout.isTTY;
 }
 
-/** Runs a dialogue on the terminal. Ctrl-C and Ctrl-D end it with CliError. A line that was typed before its question answers it. */
+/** Runs a dialogue on the terminal. Ctrl-C ends it with CliError, and so does Ctrl-D, as a usage error. A line that was typed before its question answers it. */
 export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const ahead: string[] = [];
   const keep = (line: string): void => void ahead.push(line);
   let take = keep;
-  let leave = (): void => {};
-  const left = new Promise<never>((_, reject) => (leave = () => reject(new CliError(EXIT.usage, "\nnothing was changed"))));
+  let leave = (_exit: CliError["exit"]): void => {};
+  const left = new Promise<never>((_, reject) => (leave = (exit) => reject(new CliError(exit, "\nnothing was changed"))));
   left.catch(() => {});
-  lines.on("line", (line) => take(line)).once("close", leave);
+  const onClose = (): void => leave(EXIT.usage);
+  lines
+    .on("line", (line) => take(line))
+    .once("SIGINT", () => leave(EXIT.interrupted))
+    .once("close", onClose);
 
   const answer = async (question: string): Promise<string> => {
     lines.setPrompt(question);
@@ -106,7 +110,7 @@ export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): P
     // Also between two questions, while something is looked for.
     return await Promise.race([dialogue({ ask, confirm }), left]);
   } finally {
-    lines.off("close", leave);
+    lines.off("close", onClose);
     lines.close();
   }
 }

@@ -33,10 +33,14 @@ const DEFAULT_MAX_PRICE = "0.01";
 
 /** The SDK's options for paying. */
 export async function payerOptions(args: { payer?: string | undefined; "max-price"?: string | undefined }): Promise<ClientOptions> {
-  const given = args["max-price"];
-  const maxPrice = given === undefined ? undefined : maxPriceIn(given);
-  if (args.payer === undefined) return { ...(maxPrice !== undefined && { maxPrice }) };
-  return { maxPrice: maxPrice ?? DEFAULT_MAX_PRICE, payment: await loadHook(args.payer) };
+  const maxPrice = maxPriceOf(args);
+  return { ...(maxPrice !== undefined && { maxPrice }), ...(args.payer !== undefined && { payment: await loadHook(args.payer) }) };
+}
+
+/** The limit of the command for the price of a job, in US dollars; undefined if it has none. A payer may have a lower one of its own. */
+export function maxPriceOf(args: { payer?: string | undefined; "max-price"?: string | undefined }): number | undefined {
+  const text = args["max-price"] ?? (args.payer === undefined ? undefined : DEFAULT_MAX_PRICE);
+  return text === undefined ? undefined : maxPriceIn(text);
 }
 
 function maxPriceIn(text: string): number {

@@ -1,10 +1,9 @@
-// What the commands for users share: the options that name coordinator, user and payer, the SDK client, advice for its errors, and the local list of jobs.
+// What the commands for users share: the options that name coordinator, user and payer, the SDK client, and advice for its errors.
 import { randomBytes } from "node:crypto";
-import { appendFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import * as z from "zod";
-import { JobType, Policy } from "../protocol/job.ts";
-import { parseJson } from "../protocol/json.ts";
+import { Policy } from "../protocol/job.ts";
+import { KiB, LIMITS } from "../protocol/limits.ts";
 import { untrusted } from "../protocol/text.ts";
 import { mayBeAccepted } from "../sdk/commit.ts";
 import {
@@ -13,9 +12,7 @@ import {
   ComputeRouterError,
   InvalidOptionError,
   JobFailedError,
-  type JobList,
   JobTimeoutError,
-  type LocalJob,
   NoEligibleWorkerError,
   NoSuchModelError,
   NotFoundError,
@@ -23,6 +20,7 @@ import {
   PaymentLimitError,
   PaymentRequiredError,
   ProtocolError,
+  RateLimitedError,
   ReceiptError,
   RouterConnectionError,
   type RunOptions,
@@ -33,9 +31,9 @@ import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
 import { needsNewerNode, ownCommand, shellWord } from "../worker/node/program.ts";
 import { reasonOf } from "../worker/runtimes/reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";
-import { takeFileLock } from "../worker/node/worker-lock.ts";
-import { CliError, EXIT, printError } from "./command.ts";
-import { lostText, PAYER_ARGS, payerOptions } from "./paying.ts";
+import { CliError, duration, EXIT } from "./command.ts";
+import { keptJobs } from "./kept-jobs.ts";
+import { lostText, maxPriceOf, PAYER_ARGS, payerOptions } from "./paying.ts";
 
 /** The EVM coordinator of this machine [SPEC]. */
 const DEFAULT_URL = "ws://127.0.0.1:4010/";
@@ -132,7 +130,7 @@ export type SeekerOptions = {
 export async function clientOptions(args: SeekerOptions): Promise<ClientOptions> {
   const { base } = coordinatorUrls(args.url);
   const folder = configFolder({ configDir: args["config-dir"] });
-  const userToken = args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
+  const userToken = givenToken(args);
   return {
     baseUrl: base,
     userId: args.user ?? keptUserId(folder),
@@ -142,6 +140,11 @@ export async function clientOptions(args: SeekerOptions): Promise<ClientOptions>
     ...(userToken !== undefined && { userToken }),
     ...(await payerOptions(args)),
   };
+}
+
+/** The token of the user, if one was given. */
+export function givenToken(args: SeekerOptions): string | undefined {
+  return args["user-token"] ?? (process.env["ROUTER_USER_TOKEN"] || undefined);
 }
 
 /** Calls the SDK and turns every expected failure into a CliError with advice. */
@@ -183,12 +186,40 @@ export function sameUser(words: string, args: SeekerOptions): string {
   return ownCommand(`${words}${urlHint(args.url)}${user}${folder}`);
 }
 
-/** Advice for a pairing code that cannot be claimed, and for a user id whose token is missing or wrong, by the reason of the coordinator [API4]. */
+/** Advice for a refusal, by the reason of the coordinator [API1, API4]. */
 const REFUSAL_ADVICE: ReadonlyMap<string | null, string> = new Map([
   ["already_claimed", "already_claimed: the code was used; its owner can create a new one: pair create"],
   ["expired", "expired: a code is valid for one hour; its owner can create a new one: pair create"],
   ["user_token_required", "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN"],
+  ["idempotency_key_reused", "idempotency_key_reused: this key was used for another request; use another one"],
+  [
+    "payload_too_large",
+    `payload_too_large: a prompt or an input may have ${LIMITS.textBytes / KiB} KiB of UTF-8, and the JSON of a request ${LIMITS.bodyBytes / KiB} KiB`,
+  ],
 ]);
+
+const TOKEN_REFUSED = "user_token_required: the coordinator does not take this token for this user: another one is bound, or none";
+
+/** What the SDK calls an option or a field, and what the person has given. */
+const OPTION_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^job\.prompt /, "PROMPT "],
+  [/^job\.input /, "the text on standard input "],
+  [/^job\.model /, "--model "],
+  [/^idempotencyKey /, "--idempotency-key "],
+  [/^userId /, "the user id "],
+  [/^userToken /, "the token of the user "],
+  [/^before must be the `next` of a page/, "--before must be the position that the previous list printed"],
+];
+
+/** The message about a wrong option, in the words of the command line. */
+function optionText({ message }: InvalidOptionError): string {
+  return OPTION_WORDS.reduce((text, [name, words]) => text.replace(name, words), message);
+}
+
+/** When the next try is possible after a 429, as far as that is known. */
+export function nextTryText({ retryAfter }: RateLimitedError): string {
+  return retryAfter === null ? "try again later" : `the next try is possible in ${duration(Math.ceil(retryAfter / 1_000) * 1_000)}`;
+}
 
 function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const { base } = coordinatorUrls(args.url);
@@ -198,7 +229,7 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   };
   if (error instanceof InvalidOptionError && error.option === "cancelToken")
     return because(EXIT.usage, "this machine does not know that job for this --url and --config-dir; give the token of the job with --cancel-token");
-  if (error instanceof InvalidOptionError) return because(EXIT.usage, error.message);
+  if (error instanceof InvalidOptionError) return because(EXIT.usage, optionText(error));
   // A coordinator whose answer was lost is there.
   if (error instanceof RouterConnectionError && (error.reason === "timeout" || error.idempotencyKey !== null))
     return because(EXIT.unreachable, `${error.message} (${base})`);
@@ -227,9 +258,13 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
   if (error instanceof PaymentLimitError && error.reason === "token_not_allowed")
     return because(EXIT.refused, `${error.message}; to allow it, give the hook of --payer the option \`tokens\` (docs/sdk.md, Paying)`);
+  if (error instanceof PaymentLimitError && error.maxPrice === maxPriceOf(args))
+    return because(EXIT.refused, `the coordinator asks for ${error.price}, which is not within --max-price ($${error.maxPrice})`);
+  if (error instanceof RateLimitedError) return because(EXIT.refused, `rate limited: too many requests of this kind; ${nextTryText(error)}`);
   if (error instanceof NoSuchModelError) return because(EXIT.refused, `no_such_model: ${error.message}; see: ${ownCommand(`models${urlHint(args.url)}`)}`);
   if (error instanceof NotFoundError) return because(EXIT.refused, `${error.message}; is it the right coordinator? (${base})`);
   if (error instanceof UnavailableError) return because(EXIT.unreachable, error.message);
+  if (error.reason === "user_token_required" && givenToken(args) !== undefined) return because(EXIT.refused, TOKEN_REFUSED);
   const known = REFUSAL_ADVICE.get(error.reason);
   if (known !== undefined) return because(EXIT.refused, known);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
@@ -308,70 +343,4 @@ export function readRunOptions(args: {
     ...(policy !== undefined && { policy }),
     ...(seconds !== undefined && { timeout: seconds * 1000 }),
   };
-}
-
-const Kept = z.object({
-  jobId: z.uuid(),
-  jobType: JobType,
-  createdAt: z.iso.datetime(),
-  cancelToken: z.string().nullable(),
-  baseUrl: z.string(),
-  userId: z.string(),
-});
-
-/** The size in bytes from which the list goes on in a new file. A job has about 250 bytes, so the list has the newest 1,000 jobs at least. */
-const FULL = 256 * 1_024;
-
-/**
- * The list of jobs in a configuration folder: one JSON object per line, in files that only their owner can read. A full file takes the place of the old one in one
- * step, and nothing is ever rewritten. So a line that another process adds meanwhile is in one of the two, and a process that is killed loses none.
- */
-export function keptJobs(folder: string): JobList {
-  const file = join(folder, "jobs.jsonl");
-  const old = join(folder, "jobs.old.jsonl");
-  return {
-    add: (job) => {
-      try {
-        makeFolder(folder);
-        // It begins with a line break too: if the disk was full, the line before may have none.
-        appendFileSync(file, `\n${JSON.stringify(job)}\n`, { mode: 0o600 });
-      } catch (error) {
-        return printError(`cannot store the job in ${file} (${codeOf(error)}), so \`job cancel\` will not know it`);
-      }
-      makeRoom(folder, file, old);
-    },
-    all: () => {
-      // The new file first: if it takes the place of the old one meanwhile, its jobs are read twice and not missed.
-      const jobs = [...read(file), ...read(old)];
-      return [...new Map(jobs.map((job) => [job.jobId, job])).values()];
-    },
-  };
-}
-
-/** Makes a full file the old one. The lock is for the size only: another process may have done it since, and then the file is new. */
-function makeRoom(folder: string, file: string, old: string): void {
-  try {
-    if (statSync(file).size <= FULL) return;
-    const lock = takeFileLock(folder, "jobs");
-    if (!lock.ok) return;
-    try {
-      if (statSync(file).size > FULL) renameSync(file, old);
-    } finally {
-      lock.release();
-    }
-  } catch {
-    // The job is stored. The next one makes room.
-  }
-}
-
-/** The jobs of a file. A line that cannot be read is left out; a file that is not there has none. */
-function read(file: string): LocalJob[] {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw new CliError(EXIT.error, `cannot read the list of jobs ${file} (${codeOf(error)})`, { cause: error });
-  }
-  return text.split("\n").flatMap((line) => Kept.safeParse(parseJson(line)).data ?? []);
 }

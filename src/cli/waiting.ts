@@ -16,7 +16,7 @@ import {
 import { inDollars } from "../sdk/payment.ts";
 import { shortKey } from "../receipt/ed25519.ts";
 import { untrusted } from "../protocol/text.ts";
-import { type Out, print, printError, printJson, printUntrusted } from "./command.ts";
+import { duration, EXIT, type Out, print, printError, printJson, printUntrusted } from "./command.ts";
 import { isInteractive, onCtrlC, withPrompt } from "./input.ts";
 import { sameKeyText } from "./paying.ts";
 import { withClient, moneyText, sameUser, type SeekerOptions } from "./seeker.ts";
@@ -39,6 +39,8 @@ export type Wait = {
   isIn: (status: string) => void;
   /** The text begins, so the status line must disappear. */
   begins: () => void;
+  /** The coordinator takes no request for so many milliseconds. */
+  isLimited: (wait: number) => void;
 };
 
 /** What became of a job that a person cancelled, in one line. */
@@ -75,11 +77,14 @@ export async function waitFor<T>(
   // An object, because the run sets it.
   const known: { jobId: string | null } = { jobId: null };
   let state = "sending the job";
+  let limitedUntil = 0;
   let isLive = out.isTTY === true;
   let hasText = false;
   const draw = () => {
     const seconds = Math.floor((Date.now() - started) / SECOND_MS);
-    if (isLive) out.write(`\r\u001B[K${state}${seconds > 0 ? ` … ${seconds} s` : " …"}`);
+    const pause = Math.ceil((limitedUntil - Date.now()) / SECOND_MS) * SECOND_MS;
+    const shown = pause > 0 ? `rate limited, the next try is in ${duration(pause)}` : `${state} …${seconds > 0 ? ` ${seconds} s` : ""}`;
+    if (isLive) out.write(`\r\u001B[K${shown}`);
   };
   const hide = () => {
     if (isLive) out.write("\r\u001B[K");
@@ -106,6 +111,10 @@ export async function waitFor<T>(
         hide();
         hasText = true;
       },
+      isLimited: (wait) => {
+        limitedUntil = Date.now() + wait;
+        draw();
+      },
     });
   } catch (error) {
     hide();
@@ -113,7 +122,7 @@ export async function waitFor<T>(
     if (hasText) out.write("\n");
     if (!ending.signal.aborted) throw error;
     const { jobId } = known;
-    process.exitCode = 130;
+    process.exitCode = EXIT.interrupted;
     if (jobId === null) printError(`stopped before the coordinator confirmed the job; ${sameKeyText(args.idempotencyKey, args.payer !== undefined)}`);
     else printError((await offerCancel(client, jobId)) ?? continuesText(jobId, args));
     return undefined;
@@ -137,12 +146,12 @@ export async function runJob(
 ): Promise<void> {
   const { idempotencyKey } = options;
   await withClient(args, async (client) => {
-    const result = await waitFor({ ...args, idempotencyKey }, client, ({ signal, hasJob, isIn }) => {
+    const result = await waitFor({ ...args, idempotencyKey }, client, ({ signal, hasJob, isIn, isLimited }) => {
       const onUpdate: RunOptions["onUpdate"] = ({ id, status }) => {
         hasJob(id);
         isIn(status);
       };
-      return client.run(job, { ...options, signal, onUpdate });
+      return client.run(job, { ...options, signal, onUpdate, onRateLimit: isLimited });
     });
     if (result !== undefined) printResult(result, args, client);
   });

@@ -168,7 +168,7 @@ function onSignals(desktop: DesktopWorker, beforeExit: () => void): () => void {
       void desktop.drain();
     } else if (performance.now() - asked > SAME_KEYPRESS_MS) {
       beforeExit();
-      process.exit(signal === "SIGINT" ? 130 : 143);
+      process.exit(signal === "SIGINT" ? EXIT.interrupted : 143);
     }
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -343,7 +343,7 @@ export class ReceiptError extends ComputeRouterError {
    * @param reason the code of `verification`
    */
   constructor(jobId: string, reason: string) {
-    super(`the receipt of job ${jobId} is not valid: ${reason}`, { reason });
+    super(reason === "no_receipt" ? `job ${jobId} has no receipt` : `the receipt of job ${jobId} is not valid: ${reason}`, { reason });
     this.jobId = jobId;
   }
 }

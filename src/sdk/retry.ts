@@ -11,6 +11,8 @@ export type RetryRule = {
   leaves429?: boolean;
   /** True if the time of the limit must not run while a 429 is waited out, once, or at every retry if the limit has no end; default false. */
   waitsOut429?: boolean;
+  /** Called before the pause after a 429, with its milliseconds. */
+  onRateLimit?: (pause: number) => void;
 };
 
 /** A single try. */
@@ -50,6 +52,7 @@ export async function retrying<T>(rule: RetryRule, limit: Limit, attempt: () => 
       const pause = Math.max(askedPause(error), backoff(rule.delay, repeated));
       const isWaitedOut = rule.waitsOut429 === true && error instanceof RateLimitedError && pause <= LONGEST_429 && makeTime(limit, pause);
       if ((pause > LONGEST_PAUSE && !isWaitedOut) || performance.now() + pause >= limit.endsAt) throw error;
+      if (error instanceof RateLimitedError) rule.onRateLimit?.(pause);
       await sleep(pause, limit);
     }
   }

@@ -34,6 +34,8 @@ export type CommitOptions = AbortOptions & {
   timeout?: number;
   /** If the same user commits the same job with the same key within 24 h, the router returns the first job. Default: random. */
   idempotencyKey?: string;
+  /** Called before the client waits because of a 429, with the milliseconds until it tries again. If it throws, the call rejects with that error. */
+  onRateLimit?: (wait: number) => void;
 };
 
 /** Options of `waitFor`. */
@@ -82,7 +84,7 @@ export type CancelOptions = RequestOptions & {
 };
 
 /** Options of `map`. Those of `run` apply to each job. */
-export type MapOptions = Omit<RunOptions, "idempotencyKey" | "onUpdate"> & {
+export type MapOptions = Omit<RunOptions, "idempotencyKey" | "onUpdate" | "onRateLimit"> & {
   /** How many jobs run at the same time, 1 to 100; default 4. A job that no worker can start within 30 s fails with `no_eligible_worker`. */
   concurrency?: number;
   /** Called when a job of the list has ended, with its result and its index. If it throws, the call rejects with that error. */
@@ -106,6 +108,7 @@ export type RunPlan = {
   timeout: number;
   idempotencyKey: string;
   onUpdate: (job: Job) => void;
+  onRateLimit: (wait: number) => void;
   requireVerified: boolean;
   /** True if the abort of `signal` cancels the job. */
   cancelOnAbort: boolean;
@@ -113,7 +116,7 @@ export type RunPlan = {
   longPoll: boolean;
 };
 
-const COMMIT = { signal: 0, cancelOnAbort: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0 } as const;
+const COMMIT = { signal: 0, cancelOnAbort: 0, policy: 0, privacy: 0, timeout: 0, idempotencyKey: 0, onRateLimit: 0 } as const;
 const RUN = { ...COMMIT, onUpdate: 0, requireVerified: 0 } as const;
 const ANSWER = {
   maxTokens: 0,
@@ -163,6 +166,7 @@ export function readRunOptions(given: RunOptions | undefined, call: keyof typeof
     timeout: checkInteger("timeout", options?.timeout, 1) ?? settings.timeout[jobType],
     idempotencyKey: checkHeaderText("idempotencyKey", options?.idempotencyKey, LIMITS.idempotencyKeyChars) ?? random128(),
     onUpdate: checkFunction("onUpdate", options?.onUpdate) ?? (() => {}),
+    onRateLimit: checkFunction("onRateLimit", options?.onRateLimit) ?? (() => {}),
     requireVerified: checkBoolean("requireVerified", options?.requireVerified) ?? settings.requireVerified,
     cancelOnAbort: checkBoolean("cancelOnAbort", options?.cancelOnAbort) ?? settings.cancelOnAbort,
     longPoll: false,

@@ -53,7 +53,7 @@ export class RouterRun {
 
   constructor(connection: Connection, settings: ClientSettings, plan: RunPlan) {
     this.#connection = connection;
-    this.#settings = settings;
+    this.#settings = { ...settings, retry: { ...settings.retry, onRateLimit: plan.onRateLimit } };
     this.#plan = plan;
   }
 

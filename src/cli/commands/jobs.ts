@@ -4,12 +4,12 @@ import { JobType, TaskType } from "../../protocol/job.ts";
 import { inWords, untrusted } from "../../protocol/text.ts";
 import { type Job, type Receipt, verifyReceipt } from "../../sdk/index.ts";
 import { isUuid } from "../../sdk/shapes.ts";
-import { ownCommand } from "../../worker/node/program.ts";
+import { ownCommand, shellWord } from "../../worker/node/program.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
 import { standardInput } from "../input.ts";
 import { ask, MODEL_ARG, POLICY_ARG, readCount, readPolicy, readRunOptions, RUN_ARGS, sameUser, SEEKER_ARGS, withClient } from "../seeker.ts";
-import { cancellationText, printFacts, printStream, runJob, waitFor } from "../waiting.ts";
+import { cancellationText, printFacts, printStream, runJob, type Wait, waitFor } from "../waiting.ts";
 
 /** `compute-router quote`. */
 export const quote = command({
@@ -82,6 +82,7 @@ export const run = command({
     },
     ...RUN_ARGS,
   },
+  advice: (words) => `the prompt must be in quotes: ${ownCommand(`run ${shellWord(words.join(" "))}`)}`,
   run: async (args) => {
     const options = readRunOptions(args);
     const { idempotencyKey } = options;
@@ -93,8 +94,8 @@ export const run = command({
     const isLive = args.json !== true && (args.stream ?? process.stdout.isTTY);
     if (!isLive) return runJob(args, job, options);
     await withClient(args, async (client) => {
-      const events = (signal: AbortSignal) => client.stream(job, { ...options, signal });
-      const result = await waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(events(wait.signal), process, wait));
+      const events = ({ signal, isLimited }: Wait) => client.stream(job, { ...options, signal, onRateLimit: isLimited });
+      const result = await waitFor({ ...args, idempotencyKey }, client, (wait) => printStream(events(wait), process, wait));
       if (result !== undefined) printFacts(result, client);
     });
   },
@@ -108,6 +109,7 @@ export const task = command({
     type: { type: "positional", required: true, description: "summarize, classify or extract_json" },
     ...RUN_ARGS,
   },
+  advice: ([type]) => `the text comes on standard input: echo "…" | ${ownCommand(`task ${TaskType.options.find((known) => known === type) ?? "TYPE"}`)}`,
   run: async (args) => {
     const type = TaskType.safeParse(args.type);
     if (!type.success)
@@ -147,6 +149,7 @@ function lines({ id, status, created_at, completed_at, result, receipt }: Job): 
     `created    ${created_at}`,
     ...(completed_at === null ? [] : [`completed  ${completed_at}`]),
     ...(receipt === null ? [] : [`receipt    ${verdict(id, receipt, result)}, worker ${shortKey(receipt.provider_pubkey)}`]),
+    ...(receipt === null && status === "completed" ? ["receipt    none: NOT verified"] : []),
   ];
 }
 

@@ -1,4 +1,6 @@
 // `compute-router mcp`: a server of the Model Context Protocol, so that agents can use a coordinator. It speaks over stdio, or over HTTP on this machine.
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
 import { readMaxAmount } from "../../sdk/payment.ts";
 import { ownCommand } from "../../worker/node/program.ts";
 import { untrusted } from "../../protocol/text.ts";
@@ -62,13 +64,35 @@ export const mcp = command({
   },
 });
 
-/** For a person who starts the server in a terminal. A client starts it in a folder of its own, where `npx` does not find a program that is only installed here. */
+/** For a person who starts the server in a terminal. */
 function byHandText(): string {
-  const [node, file = "", ...args] = process.argv;
-  const isGlobal = ownCommand("mcp") === "compute-router mcp";
-  const server = isGlobal ? { command: "compute-router", args } : { command: node, args: [file, ...args] };
   return `This is an MCP server on standard input and output, which an MCP client starts and talks to. Ctrl-C ends it.
-The configuration of the client: ${JSON.stringify({ mcpServers: { "compute-router": server } })}`;
+The configuration of the client: ${JSON.stringify(clientConfiguration(process.argv))}`;
+}
+
+/**
+ * The configuration with which an MCP client starts the same server. The client starts it in a folder of its own, where `npx` does not find a program that is
+ * only installed here, and where a relative path names another file.
+ */
+export function clientConfiguration([node, main = "", ...given]: readonly string[]): object {
+  const args = withWholePaths(given);
+  const isGlobal = ownCommand("mcp") === "compute-router mcp";
+  // Not the link by which npx starts the program: it may be in a cache.
+  const server = isGlobal ? { command: "compute-router", args } : { command: node, args: [realpathSync(main), ...args] };
+  return { mcpServers: { "compute-router": server } };
+}
+
+/** The options that name a file or a folder. */
+const PATH_OPTION = /^--(?:payer|config-dir|configDir)(?:$|=)/;
+
+/** The arguments of a command line with absolute paths. */
+function withWholePaths(args: readonly string[]): string[] {
+  return args.map((arg, i) => {
+    const before = args[i - 1] ?? "";
+    if (PATH_OPTION.test(before) && !before.includes("=")) return resolve(arg);
+    const [option] = PATH_OPTION.exec(arg) ?? [];
+    return option?.endsWith("=") === true ? `${option}${resolve(arg.slice(option.length))}` : arg;
+  });
 }
 
 function readMaxSpend(text = DEFAULT_MAX_SPEND): bigint {

@@ -2,18 +2,19 @@
 import { stripVTControlCharacters } from "node:util";
 import { defineCommand } from "citty";
 import { encode } from "uqr";
+import { LIMITS } from "../../protocol/limits.ts";
 import { PAIRING_CODE, untrusted } from "../../protocol/text.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { fingerprintOf, type KeyPair, shortKey, signText } from "../../receipt/ed25519.ts";
-import { type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer } from "../../sdk/index.ts";
+import { BadRequestError, type ComputeRouter, ComputeRouterError, type PairedWorker, type PairingOffer, RateLimitedError } from "../../sdk/index.ts";
 import { countdown, isLocalAddress } from "../../sdk/trust.ts";
 import { ownCommand } from "../../worker/node/program.ts";
 import { coordinatorName } from "../../worker/node/desktop-worker.ts";
 import { readKeyFile } from "../../worker/node/key-file.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
-import { CliError, command, EXIT, print, printJson, printUntrusted } from "../command.ts";
+import { CliError, command, EXIT, print, printError, printJson, printUntrusted } from "../command.ts";
 import { onCtrlC } from "../input.ts";
-import { ask, coordinatorUrls, keptUserId, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";
+import { ask, coordinatorUrls, givenToken, keptUserId, nextTryText, sameUser, SEEKER_ARGS, shown, urlHint, userIdFile, withClient } from "../seeker.ts";
 import { WORKER_PLACE_ARGS, workerPlan } from "../worker-plan.ts";
 
 /** A new pairing. `pairedAt` is ISO 8601. */
@@ -81,16 +82,17 @@ const pairCreate = command({
     const { isTTY, columns, rows } = process.stdout;
     const waits = args.wait ?? (isTTY && !json);
     await withClient(args, async (client) => {
-      const offer = await shown(args, client.trust.create());
+      const offer = await shown(args, client.trust.create().catch(withOpenCodes));
       const { pairing_code, expires_at, workerUrl } = offer;
       const color = isTTY && (process.env["NO_COLOR"] ?? "") === "";
       if (json) printJson({ pairing_code, expires_at, worker_url: workerUrl });
       else print(offerLines({ ...offer, place: urlHint(args.url) }, { color, columns: columns || UNKNOWN.columns, rows: rows || UNKNOWN.rows }).join("\n"));
+      if (givenToken(args) !== undefined) await warnIfUnbound(client);
       if (!waits) return;
       const worker = await waited(client, offer, { isLive: color && !json });
       if (worker === undefined) {
         if (!json) print(`the code stays valid until ${untrusted(expires_at)}; to see who claimed it: ${untrusted(sameUser("pair list", args))}`);
-        process.exitCode = 130;
+        process.exitCode = EXIT.interrupted;
       } else if (json) printJson({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt });
       else
         print(
@@ -99,6 +101,29 @@ const pairCreate = command({
     });
   },
 });
+
+/** Rates are per minute: the coordinator asks for a longer wait only if the user has too many open codes, of which the oldest must expire [TR3]. */
+const LONGEST_RATE_MS = 75_000;
+
+function withOpenCodes(error: unknown): never {
+  if (error instanceof RateLimitedError && (error.retryAfter ?? 0) > LONGEST_RATE_MS) {
+    const open = `this user has ${LIMITS.openPairingCodes} open codes, and more are not possible`;
+    throw new CliError(EXIT.refused, `rate limited: ${open}; ${nextTryText(error)}, when the oldest one expires, or when a worker claims one`, {
+      cause: error,
+    });
+  }
+  throw error;
+}
+
+/** How long `pair create` may take to learn if its token has an effect. */
+const TOKEN_CHECK_MS = 5_000;
+
+/** Warns if the token of a new code has no effect: only the first code of a user binds a token [TR2]. If the check fails, nothing is said. */
+async function warnIfUnbound(client: ComputeRouter): Promise<void> {
+  const error: unknown = await client.jobs({ limit: 1, signal: AbortSignal.timeout(TOKEN_CHECK_MS) }).catch((thrown: unknown) => thrown);
+  if (error instanceof BadRequestError && error.reason === "user_token_required")
+    printError("WARNING: the token has no effect, because the first code of this user was created without one. A new user id can have a token: --user ID");
+}
 
 /** Waits for the worker, with a countdown on a terminal. Undefined if the person ends the wait. */
 async function waited({ trust }: ComputeRouter, offer: PairingOffer, { isLive }: { isLive: boolean }): Promise<PairedWorker | undefined> {

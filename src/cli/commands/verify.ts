@@ -58,11 +58,21 @@ async function subject(args: { receipt?: string | undefined; result?: string | u
   const job = isJsonObject(answer) && isJsonObject(answer["job"]) ? answer["job"] : answer;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
   if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
+  const { error } = job;
+  if (job["result"] === undefined && error !== undefined)
+    throw new CliError(EXIT.usage, `${name} is not a job, but an error: ${untrusted(String(isJsonObject(error) ? error["message"] : error))}`);
   if (job["result"] === undefined) throw new CliError(EXIT.usage, `${name} is not a job, nor an answer of /v1/chat/completions or /v1/completions`);
   if (job["result"] === null) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
+  if (args.receipt === undefined && job["receipt"] === null) throw unsigned(job);
   const receipt = args.receipt === undefined ? readReceipt(job["receipt"], name) : readReceipt(await readJsonFile(args.receipt), args.receipt);
   // The coordinator names the member `id`, and `run --json` names it `job_id`.
   return { receipt: ofJob(receipt, job["id"] ?? job["job_id"]), results: [job["result"]] };
+}
+
+/** The error for a job that has no receipt: it has failed, or its worker has signed nothing. */
+function unsigned({ status, result }: Record<string, unknown>): CliError {
+  const cause = isJsonObject(result) ? untrusted(String(result["error"])) : "unknown";
+  return new CliError(EXIT.receipt, `${status === "failed" ? `the job failed (${cause})` : "no worker has signed this result"}: it has no receipt`);
 }
 
 /** A genuine receipt of another job would be valid for an equal result, so the ids are compared. */
@@ -76,6 +86,7 @@ function ofJob(receipt: Receipt, id: unknown): Receipt {
  * [JB7]: a worker says its usage and its model, or does not. A result with more members cannot be built again.
  */
 function openAiSubject(answer: Record<string, unknown>, { job_id, receipt }: Record<string, unknown>, name: string): Subject {
+  if (receipt === null) throw unsigned(answer);
   const [choice] = Array.isArray(answer["choices"]) ? answer["choices"] : [];
   const { message, text, finish_reason } = isJsonObject(choice) ? choice : {};
   const output = isJsonObject(message) ? message["content"] : text;

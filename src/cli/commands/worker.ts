@@ -8,7 +8,7 @@ import { NO_REPORT, runningWorkers, type StatusReport, unreportedWorkers } from 
 import { untrusted } from "../../protocol/text.ts";
 import { configFolder } from "../../worker/node/worker-config.ts";
 import { offText } from "../../worker/session/index.ts";
-import { CliError, command, EXIT, print, printJson, refuseWithoutValue } from "../command.ts";
+import { CliError, command, duration, EXIT, print, printJson, refuseWithoutValue } from "../command.ts";
 import { type Check, checkLines, examine } from "../doctor.ts";
 import { KEY_ARGS, WORKER_ARGS, WORKER_PLACE_ARGS, WORKER_START_ARGS, type WorkerPlan, workerPlan } from "../worker-plan.ts";
 import { claimPairing, pairedText } from "./pair.ts";
@@ -186,14 +186,4 @@ function coordinatorText(report: StatusReport["coordinators"][number], stale: bo
     ...(cause === null ? [] : [`(${cause})`]),
   ];
   return untrusted(parts.join("  "));
-}
-
-/** Milliseconds in the two largest units. */
-function duration(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }

@@ -53,12 +53,13 @@ export function readConfig(file: string): ConfigResult {
   if (json === undefined) return { ok: false, message: `${file} is not JSON; ${cure}` };
   const parsed = WorkerConfig.safeParse(json);
   if (parsed.success) return { ok: true, config: parsed.data };
-  const issue = parsed.error.issues[0];
-  const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-  return {
-    ok: false,
-    message: `${file} is not a valid configuration: ${where}${issue?.message ?? "unknown error"}; ${cure}`,
-  };
+  return { ok: false, message: `${file} is not a valid configuration: ${problemsText(parsed.error)}; ${cure}` };
+}
+
+/** The first problem and the unknown members: a misspelled member is missing and unknown. */
+function problemsText({ issues }: z.ZodError): string {
+  const told = issues.filter(({ code }, at) => at === 0 || code === "unrecognized_keys");
+  return told.map(({ path, message }) => `${path.length === 0 ? "" : `${path.join(".")}: `}${message}`).join("; ");
 }
 
 /** Writes the configuration in one step. Throws the system's error. */

@@ -61,7 +61,7 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
     note: (note, next) => {
       // The worker leaves all coordinators at the same time, so one line is enough.
       const isKnown = (note.type === "draining" && status.draining) || (note.type === "offline" && causes.get(note.coordinator) === note.cause);
-      const line = isKnown ? null : sentence(note, check);
+      const line = isKnown ? null : sentence(note, next, check);
       if (note.type === "offline") causes.set(note.coordinator, note.cause);
       if (note.type === "online") causes.delete(note.coordinator);
       status = next;
@@ -76,8 +76,8 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
   };
 }
 
-/** The line for a note; null for a note without a line. */
-function sentence(note: WorkerNote, check: string): string | null {
+/** The line for a note, after which the status is this one; null for a note without a line. */
+function sentence(note: WorkerNote, { links }: WorkerStatus, check: string): string | null {
   switch (note.type) {
     case "offline":
       // 1006 means that the connection ended without a code [RFC 6455].
@@ -101,7 +101,9 @@ function sentence(note: WorkerNote, check: string): string | null {
     case "result_dropped":
       return `result of job ${shortJobId(note.job_id)} was dropped: ${note.reason}`;
     case "draining":
-      return "no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once";
+      return links.some(({ job }) => job !== null)
+        ? "no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once"
+        : "no more jobs: leaving";
     case "woke":
       return `this machine slept for ${Math.round(note.slept_ms / 1000)} s: checking the connection`;
     case "clock":
@@ -132,7 +134,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
       marked(
         only,
         status,
-        [stateOf(only, status), nameOf(only), ...clockOf(only), key, ...tierOf(only), model, ...countsOf(only), ...speedOf(links), ...workOf(only, frame.now)],
+        [stateOf(only, status), nameOf(only), ...clockOf(only), ...countsOf(only), key, ...tierOf(only), model, ...speedOf(links), ...workOf(only, frame.now)],
         frame,
       ),
     ];
@@ -208,10 +210,12 @@ function marked(link: LinkStatus, status: WorkerStatus, parts: string[], { color
   return `${color ? paint(mark, link, status) : mark} ${cut(parts.join("  "), columns - 2)}`;
 }
 
-/** Cuts a line. It escapes the text, because the coordinator states the network and the runtime states the model. */
+/** Cuts a line. It escapes the text, because the coordinator states the network and the runtime states the model. A short key may end with an ellipsis of its own. */
 function cut(text: string, columns: number): string {
   const characters = [...untrusted(text)];
-  return characters.length > columns ? `${characters.slice(0, Math.max(0, columns - 1)).join("")}…` : characters.join("");
+  if (characters.length <= columns) return characters.join("");
+  const shown = characters.slice(0, Math.max(0, columns - 1)).join("");
+  return `${shown.replace(/…$/, "")}…`;
 }
 
 function paint(mark: string, { link }: LinkStatus, { draining }: WorkerStatus): string {

@@ -4,6 +4,7 @@ import { reject } from "./delivery.ts";
 import { currentConn, type ReduceContext, sendFrame, type SessionState, type Stop, tell } from "./state.ts";
 
 const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
+const LEFT_UNUSED = { reason: "drained", message: "this worker has ended" } as const;
 const LEFT_WITH_RESULTS = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
 const LEFT_WITH_FAILURE = { reason: "drained", message: "left before the coordinator was told that a job has failed" } as const;
 
@@ -22,8 +23,9 @@ export function leaveIfDone(state: SessionState, ctx: ReduceContext): void {
   if (state.job !== null) return;
   leaving.due ??= ctx.now + state.timing.leave;
   const missing = state.unacknowledged.length > 0 ? LEFT_WITH_RESULTS : state.failures.length > 0 ? LEFT_WITH_FAILURE : null;
-  if (missing === null && (link.kind !== "online" || link.drained)) return stopSession(state, LEFT, ctx);
-  if (leaving.due <= ctx.now) stopSession(state, missing ?? LEFT, ctx);
+  const whole = state.hasWorked ? LEFT : LEFT_UNUSED;
+  if (missing === null && (link.kind !== "online" || link.drained)) return stopSession(state, whole, ctx);
+  if (leaving.due <= ctx.now) stopSession(state, missing ?? whole, ctx);
 }
 
 /** When a leaving worker stops waiting. */

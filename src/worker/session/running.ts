@@ -51,6 +51,7 @@ export function runtimeChanged(state: SessionState, taken: boolean, ctx: ReduceC
 function begin(state: SessionState, assign: Assign, ctx: ReduceContext): void {
   const { job_id: jobId, attempt } = assign;
   const jobType = assign.job_type === "TASK" ? "TASK" : "LLM_INFER";
+  state.hasWorked = true;
   state.job = {
     jobId,
     attempt,

@@ -94,6 +94,8 @@ export type SessionState = {
   /** Network and host of the last challenge. */
   challenged: { network: string; host: string } | null;
   job: RunningJob | null;
+  /** True once a job has begun here, and if there are results of an earlier process. */
+  hasWorked: boolean;
   /** True while another session uses the LLM runtime. The owner of the sessions sets it. */
   runtimeTaken: boolean;
   waiting: WaitingJob | null;
@@ -134,6 +136,7 @@ export function initialState(
     patient: false,
     challenged: null,
     job: null,
+    hasWorked: kept.length > 0,
     runtimeTaken: false,
     waiting: null,
     unacknowledged,

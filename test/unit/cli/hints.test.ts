@@ -1,10 +1,12 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { clientConfiguration } from "../../../src/cli/commands/mcp.ts";
 import { coordinatorUrls, withClient } from "../../../src/cli/seeker.ts";
 import { printFacts } from "../../../src/cli/waiting.ts";
 import { ComputeRouter, JobFailedError } from "../../../src/sdk/index.ts";
 import { programName, shellWord } from "../../../src/worker/node/program.ts";
+import { reply } from "../sdk/support/faults.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { temporaryFolder } from "../worker/support/folder.ts";
@@ -85,6 +87,18 @@ describe("an error in a command line names the help of that command", () => {
     [["run", "hi", "--tomeout", "3"], "unknown option --tomeout; see: npx compute-router run --help"],
     [["verify"], "see: npx compute-router verify --help"],
     [["task", "translate"], "see: npx compute-router task --help"],
+    [["run", "hello", "there"], `unexpected "there": the prompt must be in quotes: npx compute-router run 'hello there'; see: npx compute-router run --help`],
+    [["run", "--tell me a joke"], "PROMPT is missing; see: npx compute-router run [options] -- '--tell me a joke'"],
+    [["run", "--model=a b"], "PROMPT is missing; see: npx compute-router run --help"],
+    [["run", "-5 + 3"], "PROMPT is missing; see: npx compute-router run [options] -- '-5 + 3'"],
+    [
+      ["task", "classify", "some text"],
+      'unexpected "some text": the text comes on standard input: echo "…" | npx compute-router task classify; see: npx compute-router task --help',
+    ],
+    [
+      ["task", "some", "text"],
+      'unexpected "text": the text comes on standard input: echo "…" | npx compute-router task TYPE; see: npx compute-router task --help',
+    ],
     [["jbos", "--help"], "unknown command jbos; see: npx compute-router --help"],
     [["help", "pair", "crate"], "unknown command crate; see: npx compute-router pair --help"],
     [["--url", "http://127.0.0.1:4020", "run", "hi"], "put options after the command: npx compute-router run …"],
@@ -93,6 +107,23 @@ describe("an error in a command line names the help of that command", () => {
     const { code, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+describe("the configuration of an MCP client", () => {
+  const argsFor = (main: string, ...args: string[]): unknown => Object.values(Reflect.get(clientConfiguration(["node", main, ...args]), "mcpServers"))[0];
+
+  it("has absolute paths, because the client starts the server in another folder", () => {
+    const { main } = installed("clone");
+    const given = ["mcp", "--payer", "./wallet.mjs", "--config-dir=cfg", "--url", "./x", "--payer=./w.mjs", "--config-dir", "/etc/c"];
+    const whole = ["mcp", "--payer", resolve("wallet.mjs"), `--config-dir=${resolve("cfg")}`, "--url", "./x", `--payer=${resolve("w.mjs")}`];
+    expect(argsFor(main, ...given)).toEqual({ command: "node", args: [realpathSync(main), ...whole, "--config-dir", "/etc/c"] });
+  });
+
+  it("has the program itself, not the link by which npx starts it", () => {
+    const { folder, main } = installed("clone");
+    const link = join(linked(join(folder, "cache"), main), "compute-router");
+    expect(argsFor(link, "mcp")).toEqual({ command: "node", args: [realpathSync(main), "mcp"] });
   });
 });
 
@@ -124,6 +155,84 @@ describe("advice for a job that did not succeed", () => {
     const router = await RouterServer.start();
     const { code, stderr } = await runHere(["job", crypto.randomUUID(), "--url", router.url]);
     expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining(`; is it the right coordinator? (${router.url})\n`) });
+  });
+});
+
+describe("advice for a refusal", () => {
+  const limited = (headers: Record<string, string>) => reply(429, { error: "rate_limited" }, headers);
+
+  it.each(["--user-token", "ROUTER_USER_TOKEN"])("[TR2] a token that is not the user's is refused, and a missing one is asked for: %s", async (source) => {
+    const router = await RouterServer.start();
+    const jobs = (token: string) =>
+      source === "--user-token"
+        ? runHere(["jobs", "--user", "ann", "--url", router.url, source, token])
+        : runHere(["jobs", "--user", "ann", "--url", router.url], { env: { [source]: token } });
+    const refused = "user_token_required: the coordinator does not take this token for this user: another one is bound, or none\n";
+    expect(await jobs("tok")).toMatchObject({ code: 5, stderr: refused });
+    await router.client({ userId: "ann", userToken: "mine" }).trust.create();
+    expect(await jobs("tok")).toMatchObject({ code: 5, stderr: refused });
+    expect(await jobs("mine")).toMatchObject({ code: 0 });
+    const without = await runHere(["pair", "list", "--user", "ann", "--url", router.url]);
+    expect(without).toMatchObject({ code: 5, stderr: expect.stringContaining("bound to a token by its first pair create; to give it: --user-token") });
+  });
+
+  it.each([
+    [{ "retry-after": "70" }, "the next try is possible in 1 min 10 s"],
+    [{}, "try again later"],
+  ])("[API1] a 429 says when the next try is possible: %j", async (headers, when) => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/trust/create", limited(headers));
+    const { code, stderr } = await runHere(["pair", "create", "--user", "ann", "--url", router.url]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: `rate limited: too many requests of this kind; ${when}\n` });
+  });
+
+  it("[TR3] a user with five open codes learns that, and how long it can take", async () => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/trust/create", limited({ "retry-after": "3552" }));
+    const { code, stderr } = await runHere(["pair", "create", "--user", "ann", "--url", router.url]);
+    expect({ code, stderr }).toEqual({
+      code: 5,
+      stderr:
+        "rate limited: this user has 5 open codes, and more are not possible; the next try is possible in 59 min 12 s, when the oldest one expires, or when a worker claims one\n",
+    });
+  });
+
+  it.each([
+    [409, "idempotency_key_reused", "idempotency_key_reused: this key was used for another request; use another one\n"],
+    [413, "payload_too_large", "payload_too_large: a prompt or an input may have 256 KiB of UTF-8, and the JSON of a request 512 KiB\n"],
+  ])("%i %s", async (status, error, stderr) => {
+    const router = await RouterServer.start();
+    router.fail("POST /v1/jobs/commit", reply(status, { error }));
+    expect(await runHere(["run", "hi", "--user", "ann", "--url", router.url])).toMatchObject({ code: 5, stderr });
+  });
+});
+
+describe("an error has the words of the command line", () => {
+  it.each([
+    [["run", "hi", "--model", "a b"], "--model must be "],
+    [["run", "hi", "--idempotency-key", "ä"], "--idempotency-key must have 1 to 255 characters"],
+    [["jobs", "--user-token", "ä"], "the token of the user must have 1 to 1024 characters"],
+    [["jobs", "--before", "yesterday"], '--before must be the position that the previous list printed, or an ISO 8601 time in UTC, got "yesterday"'],
+  ])("%j", async ([name = "", ...args], message) => {
+    const { code, stderr } = await runHere([name, ...args, "--user", "ann", "--url", "http://127.0.0.1:1"]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+    expect(stderr).not.toMatch(/job\.|idempotencyKey|userToken|`next`/);
+  });
+
+  it("a text that is too long, and a user id that cannot be one", async () => {
+    const place = ["--url", "http://127.0.0.1:1"];
+    const long = await runHere(["task", "classify", "--user", "ann", ...place], { input: "x".repeat(262_145) });
+    expect(long).toMatchObject({ code: 2, stderr: "the text on standard input must be at most 262144 bytes of UTF-8\n" });
+    const prompt = await runHere(["run", "x".repeat(262_145), "--user", "ann", ...place]);
+    expect(prompt).toMatchObject({ code: 2, stderr: "PROMPT must be at most 262144 bytes of UTF-8\n" });
+    const user = await runHere(["run", "hi", "--user", "x".repeat(129), ...place]);
+    expect(user).toMatchObject({ code: 2, stderr: expect.stringMatching(/^the user id must have 1 to 128 characters/) });
+  });
+
+  it("a price over the limit names --max-price", async () => {
+    const router = await RouterServer.start();
+    const { code, stderr } = await runHere(["run", "hi", "--max-price", "0.001", "--user", "ann", "--url", router.url]);
+    expect({ code, stderr }).toEqual({ code: 5, stderr: "the coordinator asks for $0.010, which is not within --max-price ($0.001)\n" });
   });
 });
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { keptJobs } from "../../../src/cli/seeker.ts";
+import { keptJobs } from "../../../src/cli/kept-jobs.ts";
 import { cancellationText } from "../../../src/cli/waiting.ts";
 import type { JobList } from "../../../src/sdk/index.ts";
 import { reply } from "../sdk/support/faults.ts";
@@ -59,6 +59,40 @@ describe("job", () => {
     Object.assign(router.jobs.get(id)?.end ?? {}, { result: null });
     const { code, stdout } = await runHere(["job", id, "--url", router.url]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^receipt {4}not checked, because the result is no longer stored, worker /m) });
+  });
+});
+
+describe("a job without a receipt", () => {
+  const shown = async (id: string, router: RouterServer, ...more: string[]) => (await runHere(["job", id, "--url", router.url, ...more])).stdout;
+
+  it("[RC1] that is completed: job, run --require-verified and verify say that nobody has signed it", async () => {
+    const router = await RouterServer.start({ ...AT_ONCE, receipt: () => null });
+    const run = await runHere(["run", "hi", "--require-verified", "--url", router.url, "--config-dir", temporaryFolder()]);
+    const id = onlyJob(router);
+    expect(run).toMatchObject({ code: 8, stderr: `job ${id} has no receipt\n` });
+    expect(await shown(id, router)).toMatch(/^receipt {4}none: NOT verified$/m);
+    const input = await shown(id, router, "--json");
+    const unsigned = { code: 8, stdout: "", stderr: "no worker has signed this result: it has no receipt\n" };
+    expect(await runHere(["verify", "--job", "-"], { input })).toEqual(unsigned);
+    const ofOpenAi = JSON.stringify({ choices: [{ text: "hi" }], compute_router: { job_id: id, receipt: null } });
+    expect(await runHere(["verify", "--job", "-"], { input: ofOpenAi })).toEqual(unsigned);
+  });
+
+  it("that failed: verify says why it failed, and job has no line about a receipt", async () => {
+    const router = await RouterServer.start({ ...AT_ONCE, work: () => ({ error: "content_refused" }) });
+    await runHere(["run", "hi", "--url", router.url, "--config-dir", temporaryFolder()]);
+    const id = onlyJob(router);
+    expect(await shown(id, router)).not.toContain("receipt");
+    const input = await shown(id, router, "--json");
+    const failed = { code: 8, stdout: "", stderr: "the job failed (content_refused): it has no receipt\n" };
+    expect(await runHere(["verify", "--job", "-"], { input })).toEqual(failed);
+  });
+
+  it("verify of an error says which error it is (2)", async () => {
+    for (const error of ["Job not found", { message: "Job not found", code: "not_found" }]) {
+      const verified = await runHere(["verify", "--job", "-"], { input: JSON.stringify({ error }) });
+      expect(verified).toEqual({ code: 2, stdout: "", stderr: "standard input is not a job, but an error: Job not found\n" });
+    }
   });
 });
 
@@ -182,7 +216,7 @@ describe("the list of jobs on disk", () => {
       const rename = fs.renameSync;
       fs.renameSync = (...files) => (fs.writeSync(1, "stopped"), fs.readSync(0, Buffer.alloc(1)), rename(...files));
       syncBuiltinESMExports();
-      const { keptJobs } = await import(${JSON.stringify(join(import.meta.dirname, "../../../src/cli/seeker.ts"))});
+      const { keptJobs } = await import(${JSON.stringify(join(import.meta.dirname, "../../../src/cli/kept-jobs.ts"))});
       await keptJobs(${JSON.stringify(folder)}).add(${JSON.stringify(job(3_000))});`;
     const other = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] });
     onTestFinished(() => void other.kill("SIGKILL"));
@@ -227,7 +261,7 @@ describe("models", () => {
     const { stdout } = await runHere(["quote", "--model", "tiny:1b", "--policy", "fast", "--url", router.url]);
     expect(stdout).toBe("LLM_INFER  FAST   $0.010  /v1/jobs/commit/fast  workers with tiny:1b: 2\n");
     expect(await runHere(["quote", "--model", "tiny:1b", "--type", "TASK"])).toMatchObject({ code: 2 });
-    expect(await runHere(["run", "hi", "--model", "a b", ...place])).toMatchObject({ code: 2, stderr: expect.stringContaining("job.model must be") });
+    expect(await runHere(["run", "hi", "--model", "a b", ...place])).toMatchObject({ code: 2, stderr: expect.stringContaining("--model must be") });
   });
 
   it("[JB10] a model of nobody ends with those that are online (5); no models, and no workers, are said", async () => {

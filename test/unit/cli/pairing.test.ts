@@ -281,6 +281,27 @@ describe("a code that cannot be claimed", () => {
   });
 });
 
+describe("[TR2] pair create with a token", () => {
+  const create = (router: RouterServer, ...more: string[]) => runHere(["pair", "create", "--user", "u", "--url", router.url, ...more]);
+
+  it("warns if it has no effect, because the first code of the user was created without one", async () => {
+    const router = await RouterServer.start();
+    expect(await create(router, "--user-token", "secret")).toMatchObject({ code: 0, stderr: "" });
+    const other = await RouterServer.start();
+    expect(await create(other)).toMatchObject({ code: 0, stderr: "" });
+    expect(other.to("/v1/jobs")).toEqual([]);
+    const late = await create(other, "--user-token", "secret", "--json");
+    expect(late).toMatchObject({ code: 0, stderr: expect.stringMatching(/^WARNING: the token has no effect, because the first code .*\n$/) });
+    expect(JSON.parse(late.stdout)).toMatchObject({ pairing_code: "A00001" });
+  });
+
+  it("says nothing if the coordinator cannot tell", async () => {
+    const router = await RouterServer.start();
+    router.fail("GET /v1/jobs", reply(404, { error: "not_found" }));
+    expect(await create(router, "--user-token", "secret")).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
 describe("a text that cannot be a code", () => {
   it.each(["12345", "1234567", "A1B2CG", "", "А1B2C3"])("%j is refused before anybody is asked", async (code) => {
     const router = await RouterServer.start();

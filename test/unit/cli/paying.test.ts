@@ -58,7 +58,7 @@ describe("a payment hook that does not pay is one line of advice, not a stack", 
 it("with --payer a job costs at most $0.01 unless --max-price says more; without either there is no limit, because nothing is paid", async () => {
   const payer = join(temporaryFolder(), "payer.mjs");
   writeFileSync(payer, "export default async () => ({});\n");
-  expect((await payerOptions({ payer })).maxPrice).toBe("0.01");
+  expect((await payerOptions({ payer })).maxPrice).toBe(0.01);
   expect((await payerOptions({ payer, "max-price": "0.5" })).maxPrice).toBe(0.5);
   expect(await payerOptions({})).toEqual({});
 });

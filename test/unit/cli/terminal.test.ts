@@ -77,7 +77,7 @@ describe.runIf(hasScript)("on a terminal", () => {
     const { says, type, exited } = terminal(["worker", "init", "--config-dir", folder]);
     await says("Coordinator (several");
     type("\u0003");
-    expect(await exited).toBe(2);
+    expect(await exited).toBe(130);
     await says("nothing was changed");
     expect(() => readFileSync(join(folder, "worker.key"))).toThrow("ENOENT");
   });

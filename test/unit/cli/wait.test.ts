@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { waitFor } from "../../../src/cli/waiting.ts";
+import { reply } from "../sdk/support/faults.ts";
 import { type Rules, RouterServer } from "../sdk/support/router-server.ts";
 import { runHere } from "../worker/support/cli-here.ts";
 import { CLI } from "../../support/cli.ts";
@@ -157,6 +158,20 @@ describe.runIf(hasScript)("on a terminal", () => {
     );
     expect(run.screen().text).not.toContain("waiting");
     expect(router.jobs.get(id)?.end.status).toBe("completed");
+  });
+
+  it.each([
+    ["run", "hi"],
+    ["run", "hi", "--no-stream"],
+  ])("%j says that it is rate limited, and for how long", async (...args) => {
+    const router = await RouterServer.start(AT_ONCE);
+    router.fail("POST /v1/jobs/commit", reply(429, { error: "rate_limited" }, { "retry-after": "2" }));
+    const run = terminal([...args, "--url", router.url, "--config-dir", temporaryFolder()]);
+    await run.says("rate limited, the next try is in 2 s");
+    expect(await run.exited).toBe(0);
+    expect(run.screen().text).not.toContain("rate limited");
+    // Once more, because the state is drawn again after the wait.
+    expect(run.said().slice(run.said().lastIndexOf("rate limited"))).toMatch(/sending the job|waiting for a worker/);
   });
 
   it("[JB13] Ctrl-C cancels the job of a person who says yes (130), and a second Ctrl-C leaves it alone", async () => {

@@ -170,7 +170,7 @@ describe("worker init", () => {
     const dialled = coordinator.dialled();
     const folder = join(temporaryFolder(), "new");
     const args = ["worker", "init", "--url", coordinator.url, "--tasks-only", "--config-dir", folder];
-    expect(await runHere(args, { input: "\r\u0003", isTerminal: true })).toMatchObject({ code: 2, stderr: "\nnothing was changed\n" });
+    expect(await runHere(args, { input: "\r\u0003", isTerminal: true })).toMatchObject({ code: 130, stderr: "\nnothing was changed\n" });
     // The check ends later, and changes nothing any more.
     const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     onTestFinished(() => stdout.mockRestore());
@@ -225,6 +225,10 @@ describe("worker init", () => {
     ['{"version":1,"coordinators":[],"llm":{"kind":"none"}}', "coordinators"],
     ['{"version":1,"coordinators":[{"url":"http://x/"}],"llm":{"kind":"none"}}', "coordinators.0.url: must be a ws: or wss: URL"],
     ['{"version":1,"coordinators":[{"url":"ws://x/"}],"llm":{"kind":"none"},"tier":"Sentinel"}', "tier"],
+    [
+      '{"version":1,"cordinators":[],"llm":{"kind":"none","modle":"x"}}',
+      'coordinators: Invalid input: expected array, received undefined; llm: Unrecognized key: "modle"; Unrecognized key: "cordinators"; correct it',
+    ],
   ])("a configuration that makes no sense is a usage error that says where: %s", async (content, message) => {
     const folder = temporaryFolder();
     put(folder, "worker.json", content);

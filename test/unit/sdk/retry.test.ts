@@ -165,6 +165,22 @@ describe("Retry-After", () => {
     expect(await rejection(router.client({ maxRetries: 0 }).run(CLASSIFY, { timeout: 2_900 }))).toMatchObject({ code: "rate_limited" });
   });
 
+  it("[API1] is told to the caller before each wait of a quote, a commit or a poll", async () => {
+    const router = await RouterServer.start();
+    const waits: number[] = [];
+    const limited = reply(429, { error: "rate_limited" }, { "retry-after": "1" });
+    for (const path of ["GET /v1/quote", "POST /v1/jobs/commit", "GET /v1/jobs"] as const) router.fail(path, limited);
+    router.fail("GET /v1/quote", reply(503, { error: "overloaded" }));
+    await router.client().run(CLASSIFY, { onRateLimit: (wait) => waits.push(wait) });
+    expect(waits).toEqual([1_000, 1_000, 1_000]);
+    router.fail("GET /v1/quote", limited);
+    const stop = new Error("the caller does not want to wait");
+    const throwing = () => {
+      throw stop;
+    };
+    await expect(router.client().stream(CLASSIFY, { onRateLimit: throwing }).result).rejects.toBe(stop);
+  });
+
   it("is read as seconds or as a date", () => {
     const now = Date.parse("2026-11-21T00:00:00Z");
     expect(readRetryAfter(null, now)).toBeNull();

@@ -462,7 +462,7 @@ describe("draining", () => {
     const bench = online();
     expect(sent(bench.apply({ type: "drain" }))).toEqual([{ type: "drain" }]);
     expect(bench.receive({ type: "drained" })).toContainEqual({ type: "close", conn: 1, code: 1000, reason: "drained" });
-    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained", message: "this worker has ended" } });
   });
 
   it("[WS11] a busy worker finishes its job, delivers the result, waits for the acknowledgement, and then leaves", () => {
@@ -474,7 +474,8 @@ describe("draining", () => {
     bench.receive({ type: "drained" });
     expect(bench.state.link.kind).toBe("online");
     bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
-    expect(bench.state.link).toMatchObject({ kind: "stopped", stop: { reason: "drained" } });
+    const stop = { reason: "drained", message: "drained: every job is finished and acknowledged" };
+    expect(bench.state.link).toMatchObject({ kind: "stopped", stop });
     expect(sent(bench.effects).filter(({ type }) => type === "drain")).toHaveLength(1);
   });
 

@@ -42,10 +42,10 @@ function ran(tokens: number | null, ms: number, coordinator = EVM): [WorkerNote,
 }
 
 describe("the status line", () => {
-  it("shows connection, instance, key, tier, model, jobs, success and speed", () => {
+  it("shows connection, instance, jobs, success, key, tier, model and speed", () => {
     const jobs = Array.from({ length: 12 }, () => ran(41, 1_000)).flat();
     expect(statusLine(after(ONLINE, READY, ...jobs), FRAME)).toBe(
-      "● online  evm 127.0.0.1:4010  key 8551…b537  Verified  tiny-chat  jobs 12  ok 100%  41 tok/s",
+      "● online  evm 127.0.0.1:4010  jobs 12  ok 100%  key 8551…b537  Verified  tiny-chat  41 tok/s",
     );
   });
 
@@ -63,7 +63,7 @@ describe("the status line", () => {
 
   it("[WS10] shows a job as ok when its result is accepted, and says why one was rejected", () => {
     const [started, finished, accepted] = ran(null, 5);
-    expect(statusLine(after(ONLINE, started, finished), FRAME)).toMatch(/jobs 1$/);
+    expect(statusLine(after(ONLINE, started, finished), FRAME)).toMatch(/jobs 1 {2}key/);
     const rejected: WorkerNote = {
       ...{ type: "job_acknowledged", coordinator: EVM, job_id: "j", status: "rejected", error: "invalid_receipt" },
       message: "hash: expected sha256:00 of the output as JSON.stringify writes it",
@@ -81,13 +81,13 @@ describe("the status line", () => {
 
   it("[WS4] says how far the clock is off for as long as it is", () => {
     const off: WorkerNote = { type: "clock", coordinator: EVM, verdict: "refused", off_ms: -423_400 };
-    expect(statusLine(after(ONLINE, off), FRAME)).toContain("evm 127.0.0.1:4010  clock 7 min 3 s behind the coordinator's  key");
+    expect(statusLine(after(ONLINE, off), FRAME)).toContain("evm 127.0.0.1:4010  clock 7 min 3 s behind the coordinator's  jobs 0  key");
     expect(statusLine(after(ONLINE, off, { ...off, verdict: "right", off_ms: 12 }), FRAME)).not.toContain("clock");
   });
 
   it("shows unsigned, offline, working and finishing", () => {
     expect(statusLine(after({ ...ONLINE, authenticated: false, network: "solana:x" }), FRAME)).toContain(
-      "online  svm 127.0.0.1:4010  key 8551…b537  not signed",
+      "online  svm 127.0.0.1:4010  jobs 0  key 8551…b537  not signed",
     );
     expect(statusLine(after(ONLINE, { type: "offline", coordinator: EVM, code: 1006, cause: "c", retry_in_ms: 1 }), FRAME)).toMatch(/^○ offline/);
     expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining", coordinator: EVM }), FRAME)).toMatch(/^● finishing.*working$/);
@@ -118,6 +118,9 @@ describe("the status line", () => {
 
   it("fits the width of the terminal", () => {
     for (const columns of [10, 40, 80]) expect([...statusLine(after(ONLINE), { ...FRAME, columns })].length).toBeLessThanOrEqual(columns);
+    // The key is cut after its own ellipsis.
+    expect(statusLine(after(ONLINE), { ...FRAME, columns: 48 })).toBe("● online  evm 127.0.0.1:4010  jobs 0  key 8551…");
+    expect(statusLine(after(ONLINE), { ...FRAME, columns: 40 })).toBe("● online  evm 127.0.0.1:4010  jobs 0  k…");
   });
 
   it("has color only on request", () => {
@@ -141,6 +144,17 @@ describe("views", () => {
       { time: "2026-11-21T00:00:00.000Z", ...ONLINE },
       { time: "2026-11-21T00:00:00.000Z", type: "info", message: "hello\nthere" },
     ]);
+  });
+
+  it("[WS11] says that the worker finishes its job only if it has one", () => {
+    const said = (...notes: WorkerNote[]): string => {
+      let out = "";
+      const draining: WorkerNote = { type: "draining", coordinator: EVM };
+      lineView({ write: (text) => (out += text) }, after(...notes), () => FRAME).note(draining, after(...notes, draining));
+      return out;
+    };
+    expect(said(ONLINE)).toContain("no more jobs: leaving\n");
+    expect(said(ONLINE, ran(null, 1)[0])).toContain("no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once\n");
   });
 
   it("on a terminal: updates one line in place, with sentences above it", () => {

@@ -239,7 +239,9 @@ export class RouterServer {
     const { user_id } = JSON.parse(body);
     const token = headers["x-user-token"]?.toString();
     if (this.#tokens.has(user_id) && this.#tokens.get(user_id) !== token) return json(response, 401, { error: "user_token_required" });
-    if (token !== undefined) this.#tokens.set(user_id, token);
+    // Only the first code of a user binds a token [TR2].
+    const isFirst = ![...this.#codes.values()].some(({ userId }) => userId === user_id);
+    if (token !== undefined && isFirst) this.#tokens.set(user_id, token);
     const code = (0xa00000 + this.#codes.size).toString(16).toUpperCase();
     this.#codes.set(code, { userId: user_id, provider: null, pairedAt: "" });
     json(response, 201, { pairing_code: code, expires_at: new Date(Date.now() + 3_600_000).toISOString() });
