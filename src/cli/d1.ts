@@ -49,8 +49,8 @@ export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, s
 }
 
 /** For commands that read what is stored: wrangler would create a database in a folder whose name is mistyped. @throws {CliError} */
-export function assertStateExists({ state }: Place): void {
-  if (state === undefined) return;
+export function assertStateExists({ state, remote }: Place): void {
+  if (state === undefined || remote === true) return;
   if (!existsSync(state)) throw new CliError(EXIT.usage, `there is no folder ${state} that you may read; --state must be the state folder of the coordinator`);
   if (!existsSync(join(state, "v3", "d1")))
     throw new CliError(EXIT.usage, `there is no database of a coordinator in ${state} that you may read; --state must be its state folder`);

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fingerprintOf } from "../../../src/receipt/ed25519.ts";
+import { usedState } from "../../support/pretended-wrangler.ts";
 import { RouterServer } from "../sdk/support/router-server.ts";
 import { FakeCoordinator } from "../worker/support/fake-coordinator.ts";
 import { SlowLlm } from "../worker/support/slow-llm.ts";
@@ -95,7 +96,7 @@ describe.runIf(hasScript)("on a terminal", () => {
   });
 
   it("stake list says what it waits for while wrangler runs, and the line disappears", async () => {
-    const folder = temporaryFolder();
+    const folder = usedState();
     writeFileSync(join(folder, "npx"), `#!/bin/sh\necho '[{"results":[]}]'\n`, { mode: 0o755 });
     const env = { PATH: [folder, process.env["PATH"]].join(delimiter) };
     const { said, screen, exited } = terminal(["stake", "list", "--config", "wrangler.evm.toml", "--state", folder], env);
