@@ -14,7 +14,7 @@ import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, heapFlags, type Listen, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, heapFlags, type Listen, unknownVariables, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -50,6 +50,7 @@ async function main(): Promise<void> {
   const isScarce = files < needed;
   if (isScarce)
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
+  for (const warning of unknownVariables(asked.instance)) console.error(warning);
   const { host, port } = asked;
   const limits = asked.guardsFrames || isScarce ? clientOptionsOf(variables(asked)) : null;
   // Nobody can guess its name, so nobody else can name a client.

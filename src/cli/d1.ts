@@ -63,7 +63,8 @@ function giveToOwner(state: string): void {
   if (uid === 0) return;
   for (const name of readdirSync(state, { recursive: true, encoding: "utf8" })) {
     const path = join(state, name);
-    if (lstatSync(path).uid === 0) lchownSync(path, uid, gid);
+    // A coordinator that runs may have removed it meanwhile.
+    if (lstatSync(path, { throwIfNoEntry: false })?.uid === 0) lchownSync(path, uid, gid);
   }
 }
 

@@ -214,8 +214,9 @@ const PRIVACY_NAMES = ["privacy", "privacy_class", "privacyClass"] as const;
 
 /** The member that asks for PRIVATE under a wrong name or in a wrong place; undefined if there is none. */
 function misplacedPrivacy(body: Record<string, unknown>): string | undefined {
+  const isPrivate = (value: unknown) => typeof value === "string" && /^private$/i.test(value);
   const within = (place: string, members: unknown) =>
-    PRIVACY_NAMES.filter((name) => isJsonObject(members) && /^private$/i.test(String(members[name]))).map((name) => `${place}${name}`);
+    PRIVACY_NAMES.filter((name) => isJsonObject(members) && isPrivate(members[name])).map((name) => `${place}${name}`);
   return [...within("", body), ...within("payload.", body.payload)][0];
 }
 

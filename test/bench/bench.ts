@@ -22,9 +22,9 @@ const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [
 const PAGES = Buffer.alloc(8_192);
 const SYNCS = 400;
 
-type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; turns: number; tries: number };
-const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, turns: 4, tries: 4 };
-const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, turns: 1, tries: 2 };
+type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; turns: number; rateTurns: number; tries: number };
+const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, turns: 4, rateTurns: 3, tries: 4 };
+const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, turns: 1, rateTurns: 1, tries: 2 };
 /** The workers that are there while jobs come at a fixed rate, and where systems are compared and fsyncs and parts of a job are measured. */
 const RATE_WORKERS = 64;
 /** How long each turn takes where there are several, in seconds. */
@@ -45,21 +45,25 @@ async function started(system: System): Promise<Started> {
 
 /**
  * All measurements of one round. All systems are up, and take turns at each load: the speed of a machine changes within a minute, and then figures can be compared
- * only if seconds lie between them. Where systems are compared, they take several short turns.
+ * only if seconds lie between them. Where systems are compared, they take several turns: short ones with as many jobs as they can do, longer ones at the highest rate,
+ * because a p99 needs many jobs.
  */
 async function round(systems: readonly System[], number: number, plan: Plan): Promise<Cell[]> {
   const cells: Cell[] = [];
   const all: Started[] = [];
   try {
     for (const system of systems) all.push(await started(system));
-    const { seconds, turns } = plan;
+    const { seconds, turns, rateTurns } = plan;
+    const highest = Math.max(...plan.rates);
     const loads: Turn[] = [
       ...plan.workers.flatMap((workers) =>
         workers === RATE_WORKERS && turns > 1
           ? Array.from({ length: turns }, (_, index) => ({ workers, rate: null, turn: index + 1, seconds: TURN_SECONDS }))
           : [{ workers, rate: null, turn: 1, seconds }],
       ),
-      ...plan.rates.map((rate) => ({ workers: RATE_WORKERS, rate, turn: 1, seconds })),
+      ...plan.rates.flatMap((rate) =>
+        Array.from({ length: rate === highest ? rateTurns : 1 }, (_, index) => ({ workers: RATE_WORKERS, rate, turn: index + 1, seconds })),
+      ),
     ];
     for (const load of loads) for (const one of all) cells.push(...(await measured(one, number, plan, load)));
     for (const one of all) await measureParts(one, number, plan, cells);
