@@ -10,7 +10,6 @@ import * as z from "zod";
 import { describeIssues } from "../src/protocol/issues.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, StartFailure, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
-import { unknownSetting } from "./setting-names.ts";
 import { temporaryFolderOf } from "./state-folder.ts";
 
 /** What is used of a wrangler file. */
@@ -78,16 +77,10 @@ export function wranglerFile(instance: string): z.infer<typeof WranglerFile> {
   throw new StartFailure(`${name}: ${describeIssues(parsed.error, file)}`);
 }
 
-const DEV_VARS = ".dev.vars";
-
-/** The warnings for what the files of an instance set and no coordinator knows. */
-export function unknownVariables(instance: string): string[] {
-  const files = { [`wrangler.${instance}.toml`]: wranglerFile(instance).vars, [DEV_VARS]: devVars() };
-  return Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
-}
+export const DEV_VARS = ".dev.vars";
 
 /** The settings that `wrangler dev` would read too: secrets that are in no file of the repository. */
-function devVars(): Record<string, string> {
+export function devVars(): Record<string, string> {
   const path = join(ROOT, DEV_VARS);
   return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
 }

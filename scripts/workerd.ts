@@ -12,9 +12,10 @@ import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
+import { unknownSetting } from "./setting-names.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, heapFlags, type Listen, unknownVariables, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, heapFlags, DEV_VARS, devVars, type Listen, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -114,6 +115,12 @@ async function main(): Promise<void> {
 function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
   buildPages();
   return configuration(options, listen, (text) => console.error(text));
+}
+
+/** The warnings for what the files of an instance set and no coordinator knows. */
+function unknownVariables(instance: string): string[] {
+  const files = { [`wrangler.${instance}.toml`]: wranglerFile(instance).vars, [DEV_VARS]: devVars() };
+  return Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
 }
 
 /** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
