@@ -163,7 +163,7 @@ describe.each(["evm", "svm"] as const)("the SDK pays on the %s", (instance) => {
     const refusals = async (): Promise<void> => {
       const refused = (...args: string[]) => runHere([...command, ...args], { input: "good", env });
       expect(await refused()).toMatchObject({ code: 5, stderr: expect.stringContaining("--payer") });
-      expect(await refused(...payer, "--max-price", "0.0009")).toMatchObject({ code: 5, stderr: expect.stringContaining("maxPrice") });
+      expect(await refused(...payer, "--max-price", "0.0009")).toMatchObject({ code: 5, stderr: expect.stringContaining("--max-price ($0.0009)") });
       expect(await refused("--payer", "nowhere.mjs")).toMatchObject({ code: 2, stderr: expect.stringContaining("nowhere.mjs") });
     };
     // The command refuses before it pays, on the svm as on the evm.
