@@ -93,6 +93,10 @@ test("[PY8] the operator is told what is not there, what an order waits for, and
   const { stdout: spent } = await run("show", SPENT);
   expect(spent).toContain("payer        0xaa\n");
   expect(spent).toContain("transaction  0xdd\\u001b[31m\n");
+  // The money has moved, and nobody told by which transaction.
+  db.exec("UPDATE payments SET settlement = '' WHERE state = 'spent'");
+  expect((await run("show", SPENT)).stdout).toContain("transaction  unknown\n");
+  expect((await run("show", KEY)).stdout).toContain("transaction  none\n");
   expect(await run("void", KEY, "--reason", " first ")).toMatchObject({
     stderr: "the coordinator carries this out within 5 minutes; then `payments show` prints the outcome\n",
   });

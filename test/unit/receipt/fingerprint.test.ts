@@ -16,6 +16,10 @@ describe("fingerprint in words", () => {
     expect(fingerprintWords(publicKey.toUpperCase()).join(" ")).toBe(words);
   });
 
+  test.each(["", "abc", `${"0".repeat(64)}\n`, "g".repeat(64), "0".repeat(63)])("%j is no key, so it has no words", (text) => {
+    expect(() => fingerprintOf(text)).toThrow(TypeError);
+  });
+
   test("is what docs/receipts.md says, by another implementation of SHA-256", () => {
     const [[publicKey]] = VECTORS as [[string, string]];
     const bytes = [...createHash("sha256").update(`compute-router/fingerprint/v1\n${publicKey}`).digest().subarray(0, 8)];

@@ -27,6 +27,10 @@ describe.each(vectors.receipts)("[RC1][RC2] vector: $name", (vector) => {
     expect(verifyReceipt({ ...vector.receipt, payment_ref: "0xabc" }, output)).toEqual({ ok: true });
   });
 
+  test("a job without a receipt has nothing to verify", () => {
+    expect(() => Reflect.apply(verifyReceipt, undefined, [null, output])).toThrow("there is no receipt to verify");
+  });
+
   test("every change of a receipt breaks its signature", () => {
     const { receipt } = vector;
     expect(verifyReceipt(receipt, { other: output })).toEqual({ ok: false, reason: "hash_mismatch" });
