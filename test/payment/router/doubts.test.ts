@@ -125,8 +125,9 @@ describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
       const look = async (): Promise<string | undefined> => {
         // These are seconds, and a look costs a request and a database.
         await delay(100);
-        const { job } = await bench.job(id);
+        // The job after the payment: what ends both is written at once, and D1 is told later.
         const row = rowsOf(bench.state).find((known) => known.job_id === id);
+        const { job } = await bench.job(id);
         const isEnd = ["completed", "failed"].includes(job.status) || settles(paid).filter(({ ms }) => ms !== null).length >= calls;
         if (!isEnd || row === undefined || ["held", "settling", "settled"].includes(row.state)) return undefined;
         return [row.state, row.reason, job.status, job.status === "failed" ? job.result?.error : null].filter((word) => word != null).join(" ");
