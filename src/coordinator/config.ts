@@ -9,7 +9,7 @@ import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";
 import { logWarning } from "./log.ts";
 
-/** The bindings and variables of a coordinator, as its wrangler file declares them. Each variable is a string or absent. */
+/** The bindings and variables of a coordinator, as its wrangler file declares them. Each variable is text, a number, a boolean, or absent. */
 export type Env = {
   /** The Durable Object namespace of the hub, typed by the interface that the router calls. */
   HUB: { getByName(name: string): Hub };

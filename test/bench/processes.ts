@@ -90,18 +90,15 @@ export function countFsyncs(pids: readonly number[]): { stop(): Promise<number> 
   if (!has("strace")) return null;
   const threads = pids.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => ["-p", thread]));
   const child = spawn("strace", ["-f", "-e", "trace=fsync,fdatasync", "-e", "signal=none", ...threads.flat()], { stdio: ["ignore", "ignore", "pipe"] });
-  running.add(child);
+  const end = ending(child);
   let calls = 0;
   createInterface({ input: child.stderr }).on("line", (line) => {
     // A call that another thread interrupts is printed in two parts, of which the second says `resumed`.
     if (/\bf(data)?sync\(/.test(line)) calls++;
   });
-  const ended = once(child, "close");
   return {
     async stop() {
-      child.kill("SIGINT");
-      await ended;
-      running.delete(child);
+      await end();
       return calls;
     },
   };
@@ -115,18 +112,25 @@ export function sampleFunctions(pids: readonly number[]): { stop(): Promise<stri
   if (!has("perf")) return null;
   const folder = mkdtempSync(join(tmpdir(), "bench-perf-"));
   const file = join(folder, "samples");
-  const child = spawn("perf", ["record", "-F", String(SAMPLES_PER_SECOND), "-o", file, "-p", pids.join(",")], { stdio: "ignore" });
-  running.add(child);
-  const ended = once(child, "close");
+  const end = ending(spawn("perf", ["record", "-F", String(SAMPLES_PER_SECOND), "-o", file, "-p", pids.join(",")], { stdio: "ignore" }));
   return {
     async stop() {
-      child.kill("SIGINT");
-      await ended;
-      running.delete(child);
+      await end();
       const { stdout } = spawnSync("perf", ["script", "-i", file, "-F", "ip,sym,dso"], { encoding: "utf8", maxBuffer: 2 ** 28 });
       rmSync(folder, { recursive: true });
       return stdout;
     },
+  };
+}
+
+/** Notes a program that watches others; the function that is returned ends it, and resolves when it has written everything. */
+function ending(child: ChildProcess): () => Promise<void> {
+  running.add(child);
+  const ended = once(child, "close");
+  return async () => {
+    child.kill("SIGINT");
+    await ended;
+    running.delete(child);
   };
 }
 
