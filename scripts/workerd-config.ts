@@ -27,17 +27,17 @@ const WranglerFile = z.object({
 export type Listen = { host: string; port: number };
 
 /**
- * What V8 is told about its heap, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object
- * that holds it. So young garbage is collected often, and old garbage from 32 MiB on. With one core the threads of a collection would only make it longer
- * (docs/decisions/0013).
+ * What V8 is told, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object that holds it. So
+ * young garbage is collected often, and old garbage from 32 MiB on. With one core the threads of a collection would only make it longer (docs/decisions/0013), and
+ * so would a thread that compiles: TurboFan gets only what is called most (docs/decisions/0016).
  */
-export function heapFlags(cores: number = availableParallelism()): string {
+export function v8Flags(cores: number = availableParallelism()): string {
   const sizes = "--min-semi-space-size=2 --max-semi-space-size=8 --initial-old-space-size=32";
-  return cores > 1 ? sizes : `${sizes} --single-threaded-gc`;
+  return cores > 1 ? sizes : `${sizes} --single-threaded-gc --invocation-count-for-turbofan=100000`;
 }
 
 const LOGGED = new Set(["warn", "error"]);
-/** What workerd says at each start, because V8 has been given {@link heapFlags}: it compiles its own few scripts again. */
+/** What workerd says at each start, because V8 has been given {@link v8Flags}: it compiles its own few scripts again. */
 const COMPILES_ITSELF = "bootstrap compile cache failed its compatibility check";
 /** What workerd says for its own developers at a restart: the alarm of the hub was set anew. */
 const ALARM_AGAIN = "NOSENTRY SQLite alarm";

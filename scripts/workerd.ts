@@ -15,7 +15,7 @@ import { clientOptionsOf } from "./front-clients.ts";
 import { unknownSetting } from "./setting-names.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, heapFlags, DEV_VARS, devVars, type Listen, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, v8Flags, DEV_VARS, devVars, type Listen, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
   const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
   const listen = limits !== null ? { host: "127.0.0.1", port: await freePort() } : { host, port };
-  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= heapFlags();
+  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
   holdFolder(asked.stateDir);
   await endOrphan(asked.stateDir);
   const config = await current(options, listen);

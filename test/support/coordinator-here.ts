@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { Miniflare } from "miniflare";
 import { type Coordinator, type CoordinatorOptions, CRON_MS, urlOf } from "../../scripts/coordinator-process.ts";
-import { configuration, heapFlags } from "../../scripts/workerd-config.ts";
+import { configuration, v8Flags } from "../../scripts/workerd-config.ts";
 import { bundleOfRun } from "./bundle.ts";
 import { get } from "./rest.ts";
 import { until } from "./until.ts";
@@ -19,7 +19,7 @@ type Options = Required<Pick<CoordinatorOptions, "instance" | "port" | "stateDir
  * `npm run dev` does. A test that looks at the process needs that. It costs twice as much CPU, because the child loads Miniflare once more.
  */
 export async function startHere({ instance, port, stateDir, settings, onLine, cronMs = CRON_MS }: Options): Promise<CoordinatorHere> {
-  process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= heapFlags();
+  process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= v8Flags();
   const said: string[] = [];
   const say = (text: string): void => {
     const lines = stripVTControlCharacters(text).split("\n");
