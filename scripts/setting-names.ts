@@ -1,5 +1,6 @@
-// Warnings for names that are no settings: a mistyped one would be ignored.
+// Warnings for settings that would be ignored: names that are no settings, and a TESTNET_MODE that is nearly true.
 import { SETTING_NAMES } from "../src/coordinator/config.ts";
+import { inWords } from "../src/protocol/text.ts";
 
 /** A name with more differences is another name, not a typing error. The environment has the names of other programs too. */
 const NEAR = { option: 4, environment: 2 };
@@ -19,6 +20,11 @@ export function unknownSetting(place: string, name: string): string | null {
   const meant = nearestSetting(name, NEAR.option);
   const hint = meant === null ? "; docs/operations.md lists the settings" : `; did you mean ${meant}?`;
   return `${place}: the coordinator does not know this setting${hint}`;
+}
+
+/** The warning for a `TESTNET_MODE` that is neither `true` nor `false`; null for one that is. Only `true` makes jobs free, so that a typing error never does. */
+export function unclearTestnetMode(mode: string): string | null {
+  return ["true", "false", ""].includes(mode) ? null : `TESTNET_MODE is ${inWords(mode)}: only true makes jobs free, so they must be paid`;
 }
 
 /** The setting whose name has the fewest differences; null if even these are more than `most`. */

@@ -12,7 +12,7 @@ import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
-import { unknownSetting } from "./setting-names.ts";
+import { unclearTestnetMode, unknownSetting } from "./setting-names.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
 import { configuration, v8Flags, DEV_VARS, devVars, type Listen, variables, wranglerFile } from "./workerd-config.ts";
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   const isScarce = files < needed;
   if (isScarce)
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
-  for (const warning of unknownVariables(asked.instance)) console.error(warning);
+  for (const warning of ignoredVariables(asked)) console.error(warning);
   const { host, port } = asked;
   const limits = asked.guardsFrames || isScarce ? clientOptionsOf(variables(asked)) : null;
   // Nobody can guess its name, so nobody else can name a client.
@@ -117,10 +117,12 @@ function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOpti
   return configuration(options, listen, (text) => console.error(text));
 }
 
-/** The warnings for what the files of an instance set and no coordinator knows. */
-function unknownVariables(instance: string): string[] {
-  const files = { [`wrangler.${instance}.toml`]: wranglerFile(instance).vars, [DEV_VARS]: devVars() };
-  return Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
+/** The warnings for what is set and has no effect. */
+function ignoredVariables(asked: WorkerdOptions): string[] {
+  const files = { [`wrangler.${asked.instance}.toml`]: wranglerFile(asked.instance).vars, [DEV_VARS]: devVars() };
+  const unknown = Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
+  const mode = unclearTestnetMode(variables(asked)["TESTNET_MODE"] ?? "");
+  return mode === null ? unknown : [...unknown, mode];
 }
 
 /** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
