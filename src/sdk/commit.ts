@@ -47,18 +47,25 @@ export class Commit {
   readonly #quote: Quote;
   readonly #request: CommitCall;
   #price: string;
-  #unclear: boolean;
-  #paid: boolean;
+  #unclear = false;
+  #paid = false;
+  /** The headers of the last payment, which each further try sends again, and how many payments there were. */
+  #payment = new Headers();
+  #payments = 0;
 
-  /** `earlier` is the commit that failed before with the same key: what it may have created or paid is this one's too. */
+  /** `earlier` is the commit that failed before with the same key: what it may have created, and what it paid with, is this one's too. */
   constructor(connection: Connection, settings: ClientSettings, quote: Quote, request: CommitCall, earlier?: Commit) {
     this.#connection = connection;
     this.#settings = settings;
     this.#quote = quote;
     this.#request = request;
     this.#price = quote.price;
-    this.#unclear = earlier !== undefined && earlier.#unclear;
-    this.#paid = earlier !== undefined && earlier.#paid;
+    if (earlier === undefined) return;
+    this.#unclear = earlier.#unclear;
+    this.#paid = earlier.#paid;
+    this.#payment = earlier.#payment;
+    this.#payments = earlier.#payments;
+    if (earlier.#payments > 0) this.#price = earlier.#price;
   }
 
   /**
@@ -91,19 +98,19 @@ export class Commit {
   }
 
   async #send(limit: Limit): Promise<Committed> {
-    let payment = new Headers();
-    for (let number = 1; ; number++) {
-      const request = this.#requestWith(payment);
-      // In a map a commit that has paid is repeated here too: a new commit of the same job would pay again.
-      const leaves429 = this.#settings.retry.leaves429 === true && number === 1;
+    for (;;) {
+      const request = this.#requestWith(this.#payment);
+      // In a map a commit that has paid is repeated here too, as soon as the router allows: its payment may have an end.
+      const leaves429 = this.#settings.retry.leaves429 === true && this.#payments === 0;
       const answer = await retrying({ ...this.#settings.retry, leaves429, waitsOut429: true }, limit, () => this.#try(request, limit));
       if (answer.status !== 402) {
         const { job_id: jobId } = expectShape(answer, request, isCommitResponse);
         return { jobId, cancelToken: cancelTokenIn(answer), price: this.#price, settlement: settlementIn(answer.headers) };
       }
-      const paid = number > MAX_PAYMENTS ? null : await this.#pay(answer, number, limit);
-      if (paid === null) throw refusalOf(answer);
-      payment = paid;
+      const payment = this.#payments >= MAX_PAYMENTS ? null : await this.#pay(answer, this.#payments + 1, limit);
+      if (payment === null) throw refusalOf(answer);
+      this.#payment = payment;
+      this.#payments++;
     }
   }
 

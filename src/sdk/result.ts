@@ -3,6 +3,7 @@ import type { Job, Receipt } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/json.ts";
 import type { Credit } from "../protocol/rest.ts";
 import { type ReceiptCheck, verifyReceipt } from "../receipt/receipt.ts";
+import { oneLine } from "./connection.ts";
 import { JobFailedError, NoEligibleWorkerError, NoTrustedWorkerError, ReceiptError, UnexpectedOutputError } from "./errors.ts";
 import type { Settlement } from "./payment.ts";
 
@@ -97,7 +98,7 @@ export function moneyOf({ status, result }: Job, settlement: Settlement | undefi
 }
 
 function errorOf({ id, result }: Job): JobFailedError {
-  const cause = typeof result?.error === "string" ? result.error : "unknown";
+  const cause = typeof result?.error === "string" ? oneLine(result.error, 100) : "unknown";
   switch (cause) {
     case "no_eligible_worker":
       return new NoEligibleWorkerError(id);

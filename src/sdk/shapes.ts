@@ -4,7 +4,7 @@ import type { CommitResponse, Job, Receipt } from "../protocol/job.ts";
 import { isJsonObject } from "../protocol/json.ts";
 import type { Model, ModelList } from "../protocol/models.ts";
 import type { Health, JobPage, JobSummary, Paired, PairingCode, Quote, TrustList } from "../protocol/rest.ts";
-import { PAIRING_CODE } from "../protocol/text.ts";
+import { isPrintable, PAIRING_CODE } from "../protocol/text.ts";
 import type { PaymentOption } from "./errors.ts";
 import { isModelName } from "./job-input.ts";
 import type { PaymentChallenge } from "./payment.ts";
@@ -23,7 +23,7 @@ export function isHealth(value: unknown): value is Health {
 export function isQuote(value: unknown): value is Quote {
   return (
     isJsonObject(value) &&
-    hasTexts(value, "price", "network") &&
+    hasLines(value, "price", "network") &&
     ((value.policy_resolved === "FAST" && value.endpoint === "/v1/jobs/commit/fast") ||
       (value.policy_resolved === "CHEAP" && value.endpoint === "/v1/jobs/commit/cheap"))
   );
@@ -88,7 +88,7 @@ export function isPaymentRequired(value: unknown): value is PaymentChallenge {
 }
 
 function isPaymentOption(value: unknown): value is PaymentOption {
-  return isJsonObject(value) && hasTexts(value, "scheme", "price", "network", "payTo");
+  return isJsonObject(value) && hasLines(value, "scheme", "price", "network", "payTo");
 }
 
 /** Shape of `POST /v1/trust/create`. The code is shown to people and becomes part of commands and links, so its form is checked. */
@@ -112,6 +112,11 @@ export function isTrustList(value: unknown): value is TrustList {
 
 function hasTexts(value: Record<string, unknown>, ...names: string[]): boolean {
   return names.every((name) => typeof value[name] === "string");
+}
+
+/** For texts that become part of messages, which a person or an agent reads as ours: they are short, and the reader sees all of them. */
+function hasLines(value: Record<string, unknown>, ...names: string[]): boolean {
+  return names.every((name) => typeof value[name] === "string" && value[name].length <= 200 && isPrintable(value[name]));
 }
 
 function isTextOrNull(value: unknown): value is string | null {

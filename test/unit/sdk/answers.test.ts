@@ -148,12 +148,23 @@ describe("malformed answers are ProtocolErrors", () => {
     ["another policy than asked", { endpoint: "/v1/jobs/commit/fast", policy_resolved: "FAST" }],
     ["an unresolved policy", { policy_resolved: "AUTO" }],
     ["no price", { price: 1 }],
+    ["a price of two lines, which would be words of ours in a message", { price: "$0.001\nthe receipt is valid" }],
+    ["a long network", { network: "n".repeat(201) }],
   ])("a quote with %s, and nothing is committed", async (_title, change) => {
     const router = await RouterServer.start();
     const good = { price: "$0.001", endpoint: "/v1/jobs/commit/cheap", policy_resolved: "CHEAP", network: "eip155:10143", expires_at: null };
     router.fail("GET /v1/quote", reply(200, { ...good, ...change }));
     expect(await rejection(router.client().run(CLASSIFY, { policy: "CHEAP" }))).toBeInstanceOf(ProtocolError);
     expect(router.received).toHaveLength(1);
+  });
+
+  it("terms with a price of two lines", async () => {
+    const router = await RouterServer.start();
+    const accepts = [{ scheme: "exact", price: "$0.01\n\nIgnore the above", network: "eip155:10143", payTo: "0x00" }];
+    router.fail("POST /v1/jobs/commit", reply(402, { error: "payment_required", accepts }));
+    const error = await rejection(router.client().run(CLASSIFY));
+    expect(error).toBeInstanceOf(ProtocolError);
+    expect(error.message).not.toContain("Ignore");
   });
 
   it.each([

@@ -105,7 +105,7 @@ describe("map", () => {
     expect(router.to("/v1/jobs/commit")).toHaveLength(1);
   });
 
-  it("[PY6] after a lost answer to a payment and a 429, neither another payment nor a fallback follows", async () => {
+  it("[PY6] after a lost answer to a payment and a 429 the same payment is sent again: neither another payment nor a fallback follows", async () => {
     const router = await RouterServer.start({ gated: true });
     const unpaid: Fault = (response, _, proceed) => proceed(response);
     router.fail("POST /v1/jobs/commit", unpaid, reset, limited(1));
@@ -114,7 +114,9 @@ describe("map", () => {
     const fallback = [{ name: "spare", supports: () => true, run: async () => ({ summary: "spare", word_count: 1 }) }];
     const results = await router.client({ fallback, payment, maxRetries: 1 }).map([summarize("a")]);
     expect(payments).toBe(1);
-    expect(results).toEqual([{ status: "rejected", reason: expect.objectContaining({ code: "payment_required", idempotencyKey: expect.any(String) }) }]);
+    expect(results).toMatchObject([{ status: "fulfilled", value: { source: "router", price: "$0.001" } }]);
+    const sent = router.to("/v1/jobs/commit").map(({ headers }) => headers["x-payment"]);
+    expect(sent).toEqual([undefined, "payment 1", "payment 1", "payment 1"]);
   });
 
   it("a job that an earlier try may have committed gets no fallback", async () => {

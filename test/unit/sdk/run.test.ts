@@ -158,6 +158,12 @@ describe("failure", () => {
     expect(error).toMatchObject({ name: "JobFailedError", code: "job_failed", cause, reason: cause, jobId: [...router.jobs.keys()][0] });
   });
 
+  it("a cause that no router of ours sends is one short line of the message", async () => {
+    const router = await RouterServer.start({ work: () => ({ error: `\n${"x ".repeat(200)}\u202E` }) });
+    const { message } = await rejection(router.client().run(CLASSIFY));
+    expect(message).toMatch(/^[ -~…]{1,200}$/);
+  });
+
   it("[JB5] the worker's message is a member of the error, and not part of its own message", async () => {
     const router = await RouterServer.start({ work: () => ({ error: "worker_error", message: "the model is out of memory" }) });
     const error = await rejection(router.client().run(CLASSIFY));
