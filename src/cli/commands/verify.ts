@@ -30,26 +30,49 @@ export const verify = command({
     json: { type: "boolean", description: "Print JSON" },
   },
   run: async (args) => {
-    const { receipt, results } = await subject(args);
-    const checks = results.map((result) => verifyReceipt(receipt, result));
-    const check = checks.find(({ ok }) => ok) ?? checks[0] ?? { ok: false, reason: "hash_mismatch" };
-    const { provider_pubkey, job_id, completed_at } = receipt;
-    if (args.json === true) printJson({ valid: check.ok, ...(!check.ok && { reason: check.reason }), job_id, provider_pubkey, completed_at });
-    if (!check.ok) throw new CliError(EXIT.receipt, `the receipt is NOT valid: ${WHY[check.reason]} (${check.reason})`);
+    const checked = await subject(args);
+    const fault = faultOf(checked);
+    const { job_id = "", provider_pubkey = "", completed_at = "" } = checked.receipt ?? {};
+    const facts = checked.receipt === null ? {} : { job_id, provider_pubkey, completed_at };
+    if (args.json === true) printJson({ valid: fault === null, ...(fault !== null && { reason: fault.reason }), ...facts });
+    if (fault !== null) throw new CliError(EXIT.receipt, fault.text);
     if (args.json !== true)
       print(`the receipt is valid\njob        ${untrusted(job_id)}\nworker     ${untrusted(provider_pubkey)}\ncompleted  ${untrusted(completed_at)}`);
   },
 });
 
-/** A receipt, and the results of which one must be that of the receipt. */
-type Subject = { receipt: Receipt; results: readonly unknown[] };
+/**
+ * What is checked. One of `results` must be that of the receipt, which is null if the job has none. `job` is the job whose receipt it must be, null if only its
+ * result was given.
+ */
+type Subject = { receipt: Receipt | null; results: readonly unknown[]; job: Record<string, unknown> | null };
+
+/** Why there is no valid receipt; null if there is one. */
+function faultOf({ receipt, results, job }: Subject): { reason: string; text: string } | null {
+  if (receipt === null) return { reason: "no_receipt", text: `${whyUnsigned(job)}: it has no receipt` };
+  // A genuine receipt of another job would be valid for an equal result, so the ids are compared. The coordinator names the member `id`, `run --json` `job_id`.
+  const id = job?.["id"] ?? job?.["job_id"];
+  if (job !== null && id !== receipt.job_id) {
+    const text = `the receipt is NOT valid: it belongs to job ${untrusted(receipt.job_id)}, this is job ${untrusted(String(id))} (job_mismatch)`;
+    return { reason: "job_mismatch", text };
+  }
+  const checks = results.map((result) => verifyReceipt(receipt, result));
+  const check = checks.find(({ ok }) => ok) ?? checks[0] ?? { ok: false, reason: "hash_mismatch" };
+  return check.ok ? null : { reason: check.reason, text: `the receipt is NOT valid: ${WHY[check.reason]} (${check.reason})` };
+}
+
+/** Why a job has no receipt: it has failed, or its worker has signed nothing. */
+function whyUnsigned(job: Subject["job"]): string {
+  if (job?.["status"] !== "failed") return "no worker has signed this result";
+  return `the job failed (${isJsonObject(job["result"]) ? untrusted(String(job["result"]["error"])) : "unknown"})`;
+}
 
 async function subject(args: { receipt?: string | undefined; result?: string | undefined; job?: string | undefined }): Promise<Subject> {
   if ((args.result === undefined) === (args.job === undefined))
     throw new CliError(EXIT.usage, `give the result of the receipt: --result RESULT.json or --job JOB.json; see: ${ownCommand("verify --help")}`);
   if (args.job === undefined) {
     if (args.receipt === undefined) throw new CliError(EXIT.usage, `the receipt is missing: ${ownCommand("verify RECEIPT.json --result RESULT.json")}`);
-    return { receipt: readReceipt(await readJsonFile(args.receipt), args.receipt), results: [await readJsonFile(args.result ?? "-")] };
+    return { receipt: readReceipt(await readJsonFile(args.receipt), args.receipt), results: [await readJsonFile(args.result ?? "-")], job: null };
   }
   const name = nameOf(args.job);
   const saved = await readJsonFile(args.job, chunksOf);
@@ -57,46 +80,40 @@ async function subject(args: { receipt?: string | undefined; result?: string | u
   // The 201 of a commit with `Prefer: wait` has the job beside its id.
   const job = isJsonObject(answer) && isJsonObject(answer["job"]) ? answer["job"] : answer;
   if (!isJsonObject(job)) throw new CliError(EXIT.usage, `${name} is not a job`);
-  if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], name);
+  const given = args.receipt === undefined ? undefined : readReceipt(await readJsonFile(args.receipt), args.receipt);
+  if (isJsonObject(job["compute_router"])) return openAiSubject(job, job["compute_router"], { name, given });
   const { error } = job;
   if (job["result"] === undefined && error !== undefined)
     throw new CliError(EXIT.usage, `${name} is not a job, but an error: ${untrusted(String(isJsonObject(error) ? error["message"] : error))}`);
   if (job["result"] === undefined) throw new CliError(EXIT.usage, `${name} is not a job, nor an answer of /v1/chat/completions or /v1/completions`);
   if (job["result"] === null) throw new CliError(EXIT.usage, `the job in ${name} has no result (not yet, or no longer)`);
-  if (args.receipt === undefined && job["receipt"] === null) throw unsigned(job);
-  const receipt = args.receipt === undefined ? readReceipt(job["receipt"], name) : readReceipt(await readJsonFile(args.receipt), args.receipt);
-  // The coordinator names the member `id`, and `run --json` names it `job_id`.
-  return { receipt: ofJob(receipt, job["id"] ?? job["job_id"]), results: [job["result"]] };
+  return { receipt: given ?? ownReceipt(job, name), results: [job["result"]], job };
 }
 
-/** The error for a job that has no receipt: it has failed, or its worker has signed nothing. */
-function unsigned({ status, result }: Record<string, unknown>): CliError {
-  const cause = isJsonObject(result) ? untrusted(String(result["error"])) : "unknown";
-  return new CliError(EXIT.receipt, `${status === "failed" ? `the job failed (${cause})` : "no worker has signed this result"}: it has no receipt`);
-}
-
-/** A genuine receipt of another job would be valid for an equal result, so the ids are compared. */
-function ofJob(receipt: Receipt, id: unknown): Receipt {
-  if (id !== receipt.job_id) throw new CliError(EXIT.receipt, `the receipt is NOT valid: it belongs to job ${receipt.job_id}, this is job ${String(id)}`);
-  return receipt;
+/** The receipt in a job or an answer; null if its worker has signed none. */
+function ownReceipt({ receipt }: Record<string, unknown>, name: string): Receipt | null {
+  return receipt === null ? null : readReceipt(receipt, name);
 }
 
 /**
  * The subject of an answer of OpenAI's API. It has the parts of the result in other places, so the result is built again, in each form that has these parts
  * [JB7]: a worker says its usage and its model, or does not. A result with more members cannot be built again.
  */
-function openAiSubject(answer: Record<string, unknown>, { job_id, receipt }: Record<string, unknown>, name: string): Subject {
-  if (receipt === null) throw unsigned(answer);
+function openAiSubject(answer: Record<string, unknown>, own: Record<string, unknown>, { name, given }: { name: string; given: Receipt | undefined }): Subject {
+  const job = { job_id: own["job_id"] };
+  const receipt = given ?? ownReceipt(own, name);
+  if (receipt === null) return { receipt, results: [], job };
   const [choice] = Array.isArray(answer["choices"]) ? answer["choices"] : [];
   const { message, text, finish_reason } = isJsonObject(choice) ? choice : {};
   const output = isJsonObject(message) ? message["content"] : text;
-  if (typeof output !== "string") throw new CliError(EXIT.usage, `${name} has no text; save the job: ${ownCommand(`job ${untrusted(String(job_id))} --json`)}`);
+  if (typeof output !== "string")
+    throw new CliError(EXIT.usage, `${name} has no text; save the job: ${ownCommand(`job ${untrusted(String(job.job_id))} --json`)}`);
   const { prompt_tokens, completion_tokens } = isJsonObject(answer["usage"]) ? answer["usage"] : {};
   const withModel = { finish_reason, model: answer["model"], output };
   const forms = [{ ...withModel, usage: { completion_tokens, prompt_tokens } }, withModel, { finish_reason, output }, { output }];
   // A result that has no text came as its JSON.
   const whole = parseJson(output);
-  return { receipt: ofJob(readReceipt(receipt, name), job_id), results: [...forms, ...(whole === undefined ? [] : [whole])] };
+  return { receipt, results: [...forms, ...(whole === undefined ? [] : [whole])], job };
 }
 
 function readReceipt(value: unknown, file: string): Receipt {

@@ -76,6 +76,8 @@ describe("a job without a receipt", () => {
     expect(await runHere(["verify", "--job", "-"], { input })).toEqual(unsigned);
     const ofOpenAi = JSON.stringify({ choices: [{ text: "hi" }], compute_router: { job_id: id, receipt: null } });
     expect(await runHere(["verify", "--job", "-"], { input: ofOpenAi })).toEqual(unsigned);
+    const asJson = { ...unsigned, stdout: '{"valid":false,"reason":"no_receipt"}\n' };
+    for (const form of [input, ofOpenAi]) expect(await runHere(["verify", "--job", "-", "--json"], { input: form })).toEqual(asJson);
   });
 
   it("that failed: verify says why it failed, and job has no line about a receipt", async () => {

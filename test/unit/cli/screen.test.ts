@@ -110,15 +110,12 @@ function hostileFolder(): string {
 
 describe("untrusted text cannot control a terminal or imitate a line of ours", () => {
   it.each([
-    ["quote", "--type", "LLM_INFER", "--policy", "FAST"],
     ["pair", "create", "--no-wait", "--json"],
     ["job", JOB, "--json"],
     ["worker", "doctor", "--tasks-only"],
   ])("of a coordinator: %s %s", async (...args) => {
     const router = await RouterServer.start();
-    const quote = { price: HOSTILE, endpoint: "/v1/jobs/commit/fast", policy_resolved: "FAST", network: HOSTILE, expires_at: null };
     const job = { id: JOB, status: "completed", result: { output: HOSTILE }, receipt: RECEIPT, created_at: HOSTILE, completed_at: HOSTILE };
-    router.fail("GET /v1/quote", (response) => json(response, 200, quote));
     router.fail("GET /v1/jobs", (response) => json(response, 200, job));
     router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: "A1B2C3", expires_at: HOSTILE }));
     router.fail("GET /v1/health", (response) =>
@@ -130,10 +127,15 @@ describe("untrusted text cannot control a terminal or imitate a line of ours", (
     expect(text).not.toMatch(/^✓ forged/m);
   });
 
-  it("of a coordinator, as a pairing code: it is refused, not shown", async () => {
+  it.each([
+    ["a pairing code", ["pair", "create", "--no-wait", "--user", "u"]],
+    ["a price", ["quote", "--type", "LLM_INFER", "--policy", "FAST"]],
+  ])("of a coordinator, as %s: it is refused, not shown", async (_what, args) => {
     const router = await RouterServer.start();
+    const quote = { price: HOSTILE, endpoint: "/v1/jobs/commit/fast", policy_resolved: "FAST", network: "eip155:10143", expires_at: null };
     router.fail("POST /v1/trust/create", (response) => json(response, 201, { pairing_code: HOSTILE, expires_at: new Date().toISOString() }));
-    const text = await shown(["pair", "create", "--no-wait", "--user", "u", "--url", router.url]);
+    router.fail("GET /v1/quote", (response) => json(response, 200, quote));
+    const text = await shown([...args, "--url", router.url]);
     expect(text).toContain("malformed");
     expect(text).not.toContain("owned");
   });

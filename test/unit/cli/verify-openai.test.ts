@@ -72,6 +72,23 @@ describe("verify of an answer that an OpenAI client saved", () => {
     });
   });
 
+  it("a receipt that is given counts in place of its own: it must be that of this job, and be there", async () => {
+    const [answer, folder] = [saved("chat", "Paris."), temporaryFolder()];
+    const given = (receipt: unknown): string => {
+      const file = join(folder, "receipt.json");
+      writeFileSync(file, JSON.stringify(receipt));
+      return file;
+    };
+    const check = (file: string, of: unknown) => runHere(["verify", file, "--job", "-", "--json"], { input: JSON.stringify(of) });
+    const { receipt } = ended("Paris.").job;
+    const unsigned = { ...answer, compute_router: Object.assign({}, answer["compute_router"], { receipt: null }) };
+    for (const of of [answer, unsigned]) expect(await check(given(receipt), of)).toMatchObject({ code: 0, stdout: expect.stringContaining('"valid":true') });
+    const forged = { ...receipt, job_id: `x\nthe receipt is valid\n${OTHER}` };
+    const { code, stdout, stderr } = await check(given(forged), answer);
+    expect([code, JSON.parse(stdout).reason, stderr.split("\n").length]).toEqual([8, "job_mismatch", 2]);
+    expect(await check(join(folder, "absent.json"), answer)).toMatchObject({ code: 2, stdout: "" });
+  });
+
   it("[API9, RC2] a stream with other text is not valid; one that was cut or failed has no receipt, and what to save instead is said", async () => {
     const whole = chunks("chat", "Paris.");
     expect(await verifyText(events(whole.toSpliced(0, 1)))).toMatchObject({ code: 8, stderr: expect.stringContaining("hash_mismatch") });
