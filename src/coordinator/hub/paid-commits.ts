@@ -29,7 +29,7 @@ export class PaidCommits {
   readonly #mutex = new KeyedMutex();
   /** The requests that wait for a lock, by its name. */
   readonly #waiters = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
-  /** Settle calls under way, with the requests that wait for them. */
+  /** What ends the waits of requests for settle calls, by payment. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
   /** The payments that this hub settles, until the outcome is written. */
   readonly #calls = new Set<string>();
@@ -98,6 +98,7 @@ export class PaidCommits {
         case "credit":
           return { state: "credit" };
         case "known":
+          if (await this.#isRefusedMeanwhile(reservation.jobId)) continue;
           // Stores the key of this request too. The job is durable, so the answer is 201 even if the key cannot be written.
           this.#keepKey(input, reservation.jobId);
           await dispatcher.becameDurable();
@@ -132,8 +133,7 @@ export class PaidCommits {
   async settled(input: CommitInput, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
     try {
       const isTaken = this.#conclude(key, outcome, "request");
-      this.#settling.get(key)?.resolve();
-      this.#settling.delete(key);
+      this.#endSettling(key);
       if (!isTaken || !(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
       return await this.#answerAfterSettling(input, key);
     } finally {
@@ -143,7 +143,11 @@ export class PaidCommits {
 
   /** Releases the requests that wait for one whose payment is now in doubt: its router may never report the outcome, and its job stays accepted [PY8]. */
   doubted(payments: readonly Payment[]): void {
-    for (const { jobId, doubts } of payments) if (doubts > 0) this.#mutex.release(jobId);
+    for (const { key, jobId, doubts } of payments) {
+      if (doubts === 0) continue;
+      this.#mutex.release(jobId);
+      this.#endSettling(key);
+    }
   }
 
   async release(key: string, jobId: string): Promise<void> {
@@ -155,8 +159,6 @@ export class PaidCommits {
   /** Asks the facilitator to settle, and gives the outcome to dispatch. Called when the row is durable. Never rejects. */
   async settle(key: string): Promise<void> {
     const { dispatcher } = this.#parts;
-    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
-    this.#settling.set(key, waiting);
     this.#calls.add(key);
     const outcome = await this.#askToSettle(key);
     // Nobody else knows the outcome, so it is written again if it could not be.
@@ -165,8 +167,7 @@ export class PaidCommits {
       if (!this.#conclude(key, outcome, "hub") || (await dispatcher.becameDurable())) break;
     }
     this.#calls.delete(key);
-    this.#settling.delete(key);
-    waiting.resolve();
+    this.#endSettling(key);
   }
 
   /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
@@ -205,8 +206,8 @@ export class PaidCommits {
     } catch (error) {
       // Without an outcome the call would use one of the few places for settlements forever.
       logError("settlement_failed", errorFacts(error));
-      // The call reports each fault of the facilitator as an outcome. If the call itself breaks off, its answer is lost.
-      return { kind: "unknown", reason: "failed", lost: isSent };
+      // The call reports each fault of the facilitator as an outcome. If the call itself breaks off, its answer is lost, and the facilitator may still be at it.
+      return { kind: "unknown", reason: "failed", lost: isSent, ...(isSent && { mayStillRun: true }) };
     }
   }
 
@@ -260,9 +261,8 @@ export class PaidCommits {
 
   /** The answer to a submit that has been settled, refused, or is not known. */
   async #answerAfterSettling(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
-    const { ledger, dispatcher } = this.#parts;
-    const { kind } = dispatcher.state.ledger.payments.get(paidBy)?.phase ?? {};
-    const refusalText = kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, input.id);
+    const { dispatcher } = this.#parts;
+    const refusalText = this.#refusalOf(paidBy, input.id);
     if (refusalText !== null) {
       // Only an answer of 201 is stored.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
@@ -271,6 +271,13 @@ export class PaidCommits {
     // The settlement of another call may not be durable yet.
     await dispatcher.becameDurable();
     return { ok: true, ...(await this.#accepted(input, input.id)) };
+  }
+
+  /** JSON text of the refusal of a job's payment; null if it was not refused, or is not known. */
+  #refusalOf(paidBy: string, jobId: string): string | null {
+    const { ledger, dispatcher } = this.#parts;
+    const { kind } = dispatcher.state.ledger.payments.get(paidBy)?.phase ?? {};
+    return kind === "settled" || kind === "held" || kind === "covered" ? null : ledger.refusalOf(paidBy, jobId);
   }
 
   #refusedReservation(
@@ -300,18 +307,39 @@ export class PaidCommits {
     return { jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
 
-  /** Waits for the settle call of a payment, if one is under way, for as long as a request may wait. */
-  async #whileSettling(key: string): Promise<void> {
-    if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return;
+  /** Waits for the settle call of a payment, for as long as a request may wait; false if none is under way. */
+  async #whileSettling(key: string): Promise<boolean> {
+    if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return false;
     const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
     this.#settling.set(key, waiting);
     await this.#parts.deadlines.until(this.#parts.clock() + TIMING.settleWait, waiting.promise);
+    return true;
+  }
+
+  #endSettling(key: string): void {
+    this.#settling.get(key)?.resolve();
+    this.#settling.delete(key);
+  }
+
+  /**
+   * Waits for the settle call of an earlier commit's payment, if one is under way. Usually the lock of that commit has done so; but a restart of the hub, and a
+   * clock that was set back, end locks and no settle call. True if the payment was refused, so that the earlier commit is no answer for others [PY7, API5].
+   */
+  async #isRefusedMeanwhile(jobId: string): Promise<boolean> {
+    const paidBy = this.#parts.dispatcher.state.jobs.get(jobId)?.payment;
+    if (paidBy == null || !(await this.#whileSettling(paidBy))) return false;
+    return (await this.#parts.dispatcher.becameDurable()) && this.#refusalOf(paidBy, jobId) !== null;
   }
 
   /** The stored answer of the idempotency key that this request has locked; null if it has none. An answer releases the locks of the request. */
   async #storedByKey(input: CommitInput): Promise<StoredAnswer | null> {
     const known = this.#parts.earlier.byKey(input);
     if (known === null) return null;
+    if (known.ok && (await this.#isRefusedMeanwhile(known.value))) {
+      // As the refused commit itself does, which may still be on its way to that.
+      if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, known.value);
+      return null;
+    }
     if (known.ok) return { state: "known", ...(await this.#accepted(input, known.value)) };
     this.#mutex.release(input.id);
     return { state: "refused", reason: known.reason };

@@ -6,7 +6,7 @@ import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
 import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
 import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
-import type { PaymentInput } from "../../../src/coordinator/hub/rpc.ts";
+import type { PaymentInput, ReserveAnswer } from "../../../src/coordinator/hub/rpc.ts";
 import { Settler } from "../../../src/coordinator/hub/settler.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { commitInput, TestHub, until } from "../support/worker-hub.ts";
@@ -375,6 +375,37 @@ describe("a router and a hub that disagree", () => {
     expect(known).toMatchObject(Array.from({ length: LIMITS.waitersPerKey }, () => ({ state: "known", jobId: input.id, settlement: null })));
   });
 
+  describe("[API5, PY7] after a restart of the hub, requests with the payment or the key of a router that settles wait for it too", () => {
+    const settledBy = { kind: "settled", transaction: "0x01", response: '{"success":true,"transaction":"0x01"}' } as const;
+    const refusedBy = { kind: "refused", reason: "insufficient_funds", response: '{"success":false}' } as const;
+
+    /** The answers to a request with the payment, and to one with the key and a payment of its own, which wait while the first request settles. */
+    async function others(outcome: typeof settledBy | typeof refusedBy): Promise<{ jobId: string; answers: ReserveAnswer[] }> {
+      const hub = new TestHub();
+      listen();
+      await hub.worker();
+      const idempotency = { key: "once", fingerprint: "f" };
+      const [payment, input] = [paymentInput(), commitInput({ idempotency, settles: true })];
+      await hub.stub.reserve(input, payment);
+      expect(await hub.stub.submit(input, payment.key, "0xaa", payment)).toMatchObject({ ok: true, settle: true });
+      await hub.evict();
+      const waiting = [hub.stub.reserve(commitInput(), payment), hub.stub.reserve(commitInput({ idempotency }), paymentInput())];
+      expect(await Promise.race([...waiting, hub.stub.workersOnline()]), "the others wait").toBe(1);
+      await hub.stub.settled(input, payment.key, outcome);
+      return { jobId: input.id, answers: await Promise.all(waiting) };
+    }
+
+    test("settled: they get its job and its settlement", async () => {
+      const { jobId, answers } = await others(settledBy);
+      expect(answers).toMatchObject([0, 1].map(() => ({ state: "known", jobId, settlement: settledBy.response })));
+    });
+
+    test("refused: its payment is used, and its key is free", async () => {
+      const { answers } = await others(refusedBy);
+      expect(answers).toMatchObject([{ state: "refused", reason: "payment_already_used" }, { state: "reserved" }]);
+    });
+  });
+
   test("[PY8] money that moved for a void payment: the move is refused, nothing of it is kept, the operator is told, and the hub goes on", async () => {
     const hub = new TestHub();
     const logged = listen();
@@ -536,7 +567,9 @@ describe("a router and a hub that disagree", () => {
     await bought(hub, payment);
     await hub.worker();
     await copied(payment.key, "unknown");
-    expect(await hub.sql("SELECT doubts, lost_answer FROM payments")).toEqual([{ doubts: 1, lost_answer: 1 }]);
+    const row = "SELECT doubts, lost_answer, phase ->> '$.retryDue' - unixepoch() * 1000 > 20000 AS waits FROM payments";
+    // It may still be at it, so no second call begins beside it.
+    expect(await hub.sql(row)).toEqual([{ doubts: 1, lost_answer: 1, waits: 1 }]);
   });
 
   test("[PY8] a refusal is the answer of the request that waits for it, also while the hub is busy", async () => {
