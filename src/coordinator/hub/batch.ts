@@ -38,6 +38,8 @@ export class Batch {
   /** Keys of the payments to settle once all this is durable. */
   readonly settles: string[] = [];
   readonly outgoing: OutgoingMessage[] = [];
+  /** The sockets of the workers whose frames made these changes. */
+  readonly senders = new Set<string>();
   readonly done = Promise.withResolvers<void>();
 
   constructor() {

@@ -161,6 +161,7 @@ export class Dispatcher {
     const changes = this.#reduce(event);
     const { answer, rows, sends, settles } = changes;
     if (rows.length + sends.length + settles.length > 0) this.#openBatch().add(changes, side);
+    if (rows.length > 0 && "connId" in event) this.#openBatch().senders.add(event.connId);
     for (const send of sends) if (send.type === "close") this.#sockets.leave(send.connId);
     return answer;
   }
@@ -208,9 +209,10 @@ export class Dispatcher {
   /** Tells everyone who waits for this batch that nothing of it was written. */
   #undo(batch: Batch, error: unknown): void {
     batch.done.reject(error);
-    // A worker that gets no answer to its registration would go on with a job that another worker may get. So it must reconnect.
-    for (const message of batch.outgoing)
-      if (message.type === "frame" && message.frame.type === "register_ack") this.#sockets.close(message.connId, CLOSE.restart, "try again");
+    // These workers must reconnect: one that gets no answer to its registration would go on with a job that another may get, and the others need not send the
+    // same frame twice on one socket [WS10]. What became of their jobs is known from their registrations.
+    const unanswered = batch.outgoing.filter((message) => message.type === "frame" && message.frame.type === "register_ack");
+    for (const connId of new Set([...batch.senders, ...unanswered.map((message) => message.connId)])) this.#sockets.close(connId, CLOSE.restart, "try again");
   }
 
   /** Sends a frame at the end of this turn, after all messages before it. */

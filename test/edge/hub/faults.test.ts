@@ -1,3 +1,4 @@
+import { TIMING } from "../../../src/protocol/times.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { muteErrors } from "../support/errors.ts";
@@ -227,7 +228,7 @@ describe("the hub's own storage", () => {
     expect(errors.events()).toContain("journal_failed");
   });
 
-  test("[WS10] [RC5] a result that cannot be written is not acknowledged and not shown, and is accepted when it comes again", async () => {
+  test("[WS10] [RC5] a result that cannot be written is not acknowledged and not shown; its worker must reconnect, and it is accepted when it comes again", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
     const id = await hub.commit();
@@ -236,12 +237,32 @@ describe("the hub's own storage", () => {
     await breakJournal(hub, "UPDATE", "new.ended_at IS NOT NULL");
     const frame = worker.completion(job, OUTPUT);
     worker.send(frame);
-    await worker.quiet();
+    expect(await worker.closed()).toBe(1012);
+    expect(worker.texts.some((text) => text.includes("job_complete_ack"))).toBe(false);
     expect(await hub.job(id)).toMatchObject({ status: "assigned", result: null, receipt: null });
     await healJournal(hub);
-    worker.send(frame);
-    expect((await worker.next("job_complete_ack")).status).toBe("accepted");
+    const again = await hub.worker({ key: worker.key, resume: [{ job_id: id, attempt: job.attempt }] });
+    again.send(frame);
+    expect((await again.next("job_complete_ack")).status).toBe("accepted");
     expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
+  });
+
+  test("[WS9] [WS10] a job_ack that cannot be written does not cost the lease: its worker must reconnect, and to list the job is to acknowledge it", async () => {
+    const hub = new TestHub();
+    const [worker, other] = [await hub.worker(), await hub.connect()];
+    const id = await hub.commit("cheap", { job_type: "LLM_INFER" });
+    const { attempt } = await worker.assigned({ acks: false });
+    muteErrors();
+    await breakJournal(hub, "UPDATE");
+    worker.send({ type: "job_ack", job_id: id, attempt });
+    expect(await worker.closed()).toBe(1012);
+    await healJournal(hub);
+    const again = await hub.worker({ key: worker.key, resume: [{ job_id: id, attempt }] });
+    await hub.pass(TIMING.ack + 1_000);
+    await again.quiet();
+    expect(await hub.job(id)).toMatchObject({ status: "running" });
+    // Who sent nothing stays connected.
+    await other.register({ capabilities: [] });
   });
 
   test("[JB9] a registration that cannot be written is closed with 1012 after a pause; the worker that reconnects gets the job", async () => {
