@@ -120,7 +120,7 @@ describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
       if (bench.workers.length === 0) await bench.join(2);
     });
 
-    /** What has become of a payment and its job once the job has ended, or the facilitator has been asked `calls` times. */
+    /** What has become of a payment and its job once the job has ended, or the facilitator has been asked `calls` times and D1 has what it said. */
     function outcome(paid: Payment, id: string, calls: number): Promise<string> {
       const look = async (): Promise<string | undefined> => {
         // These are seconds, and a look costs a request and a database.
@@ -128,8 +128,10 @@ describe.each(FACILITATOR_VERSIONS)("a facilitator on x402 %s", (version) => {
         // The job after the payment: what ends both is written at once, and D1 is told later.
         const row = rowsOf(bench.state).find((known) => known.job_id === id);
         const { job } = await bench.job(id);
-        const isEnd = ["completed", "failed"].includes(job.status) || settles(paid).filter(({ ms }) => ms !== null).length >= calls;
-        if (!isEnd || row === undefined || ["held", "settling", "settled"].includes(row.state)) return undefined;
+        if (row === undefined) return undefined;
+        const said = settles(paid).filter(({ at, ms }) => ms !== null && row.updated_at >= Math.floor(Date.parse(at) + ms));
+        const isEnd = ["completed", "failed"].includes(job.status) || said.length >= calls;
+        if (!isEnd || ["held", "settling", "settled"].includes(row.state)) return undefined;
         return [row.state, row.reason, job.status, job.status === "failed" ? job.result?.error : null].filter((word) => word != null).join(" ");
       };
       return until("outcome", look, () => JSON.stringify([rowsOf(bench.state).slice(-3), settles(paid)]));

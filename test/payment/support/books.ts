@@ -36,6 +36,7 @@ type Row = {
   amount: string;
   settlement: string | null;
   balance: string | null;
+  updated_at: number;
   job: string | null;
 };
 
