@@ -141,6 +141,31 @@ export function refuseIfUsedUp(c: AppContext, rate: keyof typeof RATED): Respons
   return pass.ok ? null : refuse(c, "rate_limited", pass.reason.retryAfter / 1_000);
 }
 
+/** The payments of each client that are being checked in this isolate. */
+const checked = new Map<string, number>();
+
+/**
+ * Takes a place for a payment that is to be checked; null if as many are being checked, or have failed, as a client's payments may fail: otherwise any number of them,
+ * sent at once, would be checked before the first one counts [LM2]. The function that it returns gives the place back, once.
+ */
+export function takeCheck(c: AppContext): (() => void) | null {
+  const { setting, clients } = RATED.failedPayments;
+  const settings = c.get("settings");
+  if (!settings.rateLimits) return () => {};
+  const client = clientOf(c.req.raw, settings);
+  const others = checked.get(client) ?? 0;
+  if (!clients.look(client, settings.rates[setting] - others, Date.now()).ok) return null;
+  checked.set(client, others + 1);
+  let isTaken = true;
+  return () => {
+    if (!isTaken) return;
+    isTaken = false;
+    const left = (checked.get(client) ?? 1) - 1;
+    if (left > 0) checked.set(client, left);
+    else checked.delete(client);
+  };
+}
+
 /** True if Cloudflare's rate limiter rejects the request. A missing or failing binding allows it. */
 export async function takesTooMuchAtPlatform(counter: unknown, client: string): Promise<boolean> {
   if (!isRateLimit(counter)) return false;

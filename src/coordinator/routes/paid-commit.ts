@@ -9,7 +9,7 @@ import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
-import { countRequest, refuseIfUsedUp, refuseOverRate } from "../http/middleware.ts";
+import { countRequest, refuseIfUsedUp, refuseOverRate, takeCheck } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
 import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
@@ -30,14 +30,21 @@ type Refusal = Extract<ReserveAnswer, { state: "refused" }> | Exclude<Extract<Pa
 
 /**
  * Limits the commits of one client. Those with a payment have a rate of their own, so that a payer is not stopped by the rate of free requests. A request
- * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. Only as many of these come through as of free requests: each asks
- * the hub, and perhaps the facilitator.
+ * whose payment is invalid, not verified or already known counts as a free request too [LM2, PY9]. Only as many of these come through as of free requests, also
+ * of those that come at the same time: each asks the hub, and perhaps the facilitator.
  */
 export const commitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.get("settings").testnetMode || !bringsPayment(paymentHeaders(c))) return (await refuseOverRate(c, "commits")) ?? next();
   const over = (await refuseOverRate(c, "paidCommits")) ?? refuseIfUsedUp(c, "failedPayments");
   if (over !== null) return over;
-  await next();
+  const endCheck = takeCheck(c);
+  if (endCheck === null) return refuse(c, "rate_limited", 1);
+  c.set("endCheck", endCheck);
+  try {
+    await next();
+  } finally {
+    endCheck();
+  }
   if (c.get("hasPaid") === true) return;
   await countRequest(c, "failedPayments");
   const late = await refuseOverRate(c, "commits");
@@ -176,6 +183,7 @@ function fault(kind: PaymentFault["kind"], reason: string): { ok: false; reason:
 /** Submits a verified payment: the hub stores the job, claims a worker, settles and assigns. */
 async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: PaymentInput, payer: string): Promise<Result<AcceptedJob, Response>> {
   c.set("hasPaid", true);
+  c.get("endCheck")?.();
   const answer = await submitAndSettle(c, hubCommit, input, payer);
   if (answer.ok) return accepted(c, answer);
   if (answer.reason !== "payment_failed") return refused(refusedPaid(c, offer, answer));

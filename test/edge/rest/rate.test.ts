@@ -141,6 +141,34 @@ test("[LM2] [PY9] who has sent as many payments that fail as free requests are a
   expect([statuses, facilitator.mock.calls.length]).toEqual([[402, 402, 402, 429, 429], 3]);
 });
 
+test("[LM2] payments that come at the same time are checked up to that number too; one that is good gives its place to the next", async () => {
+  const { network, payTo, token } = evmOffer();
+  const payer = authorization(0).authorization.from;
+  const facilitator = vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ isValid: false, invalidReason: "insufficient_funds" }));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const terms = { EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
+  const few = { ...ON, ...terms, COMMITS_PER_MINUTE: "3", PAID_COMMITS_PER_MINUTE: "10", TESTNET_MODE: "false" };
+  const payAll = async (): Promise<number[]> => {
+    const client = someone();
+    const sent = Array.from({ length: 5 }, (_, n) => encode({ x402Version: 2, accepted, payload: authorization(Date.now() + n) }));
+    const answers = await Promise.all(sent.map((signature) => post("/v1/jobs/commit/fast", TASK, { ...client, "payment-signature": signature }, few)));
+    return answers.map(({ status }) => status).toSorted((a, b) => a - b);
+  };
+  expect([await payAll(), facilitator.mock.calls.length]).toEqual([[402, 402, 402, 429, 429], 3]);
+  facilitator.mockImplementation(async () => Response.json({ isValid: true, payer }));
+  const client = someone();
+  let [n, waits] = [0, true];
+  const pay = async (headers = {}): Promise<number> => {
+    const signature = encode({ x402Version: 2, accepted, payload: authorization(Date.now() + n++) });
+    const one = { ...few, COMMITS_PER_MINUTE: "1", PAID_COMMITS_PER_MINUTE: "1000" };
+    return (await post("/v1/jobs/commit/fast", TASK, { ...client, ...headers, "payment-signature": signature }, one)).status;
+  };
+  const first = pay({ prefer: "wait=1" }).finally(() => (waits = false));
+  await until(async () => (await pay()) === 201, "the first one is verified");
+  expect([waits, await first]).toEqual([true, 201]);
+});
+
 test("[LM2] [API9] the client of a stream that a rate replaces has not left: the job stays when an earlier client of it leaves", async () => {
   const { network, payTo, token } = evmOffer();
   const payer = authorization(0).authorization.from;
