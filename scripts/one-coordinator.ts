@@ -6,7 +6,7 @@ import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
 import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
-import { mistypedSettings, unknownSetting } from "./setting-names.ts";
+import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
 
 type Mode = "dev" | "serve";
 

@@ -12,10 +12,10 @@ import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
-import { unclearTestnetMode, unknownSetting } from "./setting-names.ts";
+import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, v8Flags, DEV_VARS, devVars, type Listen, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, DEV_VARS, devVars, type Listen, v8Flags, variables, wranglerFile } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({

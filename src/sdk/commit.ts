@@ -100,7 +100,7 @@ export class Commit {
   async #send(limit: Limit): Promise<Committed> {
     for (;;) {
       const request = this.#requestWith(this.#payment);
-      // In a map a commit that has paid is repeated here too, as soon as the router allows: its payment may have an end.
+      // In a map a commit that has paid is repeated here too, as soon as the router allows, because its payment expires.
       const leaves429 = this.#settings.retry.leaves429 === true && this.#payments === 0;
       const answer = await retrying({ ...this.#settings.retry, leaves429, waitsOut429: true }, limit, () => this.#try(request, limit));
       if (answer.status !== 402) {

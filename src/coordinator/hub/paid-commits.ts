@@ -316,6 +316,7 @@ export class PaidCommits {
     return true;
   }
 
+  /** Ends the waits for a settle call: its outcome is known, or it is in doubt. */
   #endSettling(key: string): void {
     this.#settling.get(key)?.resolve();
     this.#settling.delete(key);

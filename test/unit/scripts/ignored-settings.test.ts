@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unclearTestnetMode, unknownSetting } from "../../../scripts/setting-names.ts";
+import { unclearTestnetMode, unknownSetting } from "../../../scripts/ignored-settings.ts";
 import { variables, wranglerFile } from "../../../scripts/workerd-config.ts";
 
 test("a mistyped setting is named with its place and with the one that was meant", () => {
