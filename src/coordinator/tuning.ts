@@ -41,8 +41,10 @@ export const TUNING = {
   outboxLinger: 100,
   outboxLingerPerRow: 10,
   outboxLingerMax: 500,
-  /** The same for the rows of jobs that have not ended: most of them change again within this time. The alarm copies them too, every two seconds. */
+  /** The same for the rows of jobs that have not ended, while none ends: most of them change again within this time. */
   outboxLiveLinger: 1 * SECOND,
+  /** How many of those rows each alarm copies, every two seconds, while others end. Most jobs of a long queue are copied only once, when they have ended. */
+  outboxLiveRows: 256,
   /** The first pause after D1 refused a write; it doubles with each refusal. */
   outboxBackoff: 1 * SECOND,
   /** The longest pause after D1 refused a write. */

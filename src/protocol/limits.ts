@@ -183,9 +183,9 @@ export const LIMITS = {
   jobsPerPage: 100,
   /** Jobs of a page if the request has no `limit` [JB14]. */
   jobsListed: 20,
-  /** Ended or changed jobs of one hub that D1 does not have yet. Above that, commits get 503. */
+  /** Jobs of one hub that have ended and that D1 does not have yet. Above that, commits get 503. */
   jobsBehind: 20_000,
-  /** Bytes of the payloads and results of the jobs that D1 does not have yet. Above that, commits get 503. */
+  /** Bytes of the payloads and results of these jobs. Above that, commits get 503. */
   behindBytes: 512 * MiB,
   /** If the hub's SQLite or D1 reaches this many bytes, commits get 503 `storage_full`; if D1 does, requests for pairing codes get it too. A setting [LM3]. */
   storageBytes: 6 * 1024 * MiB,

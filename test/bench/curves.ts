@@ -119,8 +119,7 @@ type Published = { dates: Record<string, string>; points: CurvePoint[] };
 
 const HEAD = `Written by \`npm run bench -- --curves\`: medians of the rounds in [curves.json](curves.json), in which all sizes of a curve were measured in turn. Compare figures
 of one curve only, because the speed of a machine changes.`;
-const REMARKS = `With waiting jobs each job waits, also those that are measured. So it is written once more, and copied to D1 while it waits and again when it has ended; that does
-not grow with their number. Each job goes to another worker than the last ones, so with more sockets its memory and its socket are colder: the rows of bare workerd
+const REMARKS = `With waiting jobs each job waits, also those that are measured. So it is written once more, when a worker gets it; that does not grow with their number. Each job goes to another worker than the last ones, so with more sockets its memory and its socket are colder: the rows of bare workerd
 say how much of that is the platform's.`;
 
 /** Writes measured curves to docs/benchmarks, in place of the earlier ones of the same name. */

@@ -10,9 +10,8 @@ import type { LedgerStore } from "./ledger-store.ts";
 /**
  * A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). `row` is its row if it has
  * ended and is kept in memory; `changed` is true if it changed since it was last read for a write.
- * A job that has `ended` goes to D1 soon; one that lives will change again, so its row may wait a little longer.
  */
-type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean; ended: boolean };
+type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean };
 
 /**
  * Copies changed jobs and payments to D1, later than the hub's own write: each row in its newest state, many rows per statement.
@@ -24,11 +23,12 @@ export class Outbox {
   readonly #db: () => D1Database;
   /** Since when D1 may not have the newest row of some payment, ms since the epoch; null if it has all. */
   #paymentsSince: number | null;
-  /** The jobs whose newest row D1 does not have, those that have waited for longest first. */
-  readonly #behind = new Map<string, Waiting>();
+  /** The jobs that have ended and whose row D1 does not have, those that have waited for longest first. They go to D1 soon. */
+  readonly #ended = new Map<string, Waiting>();
+  /** The same for jobs that live. They will change again, so that each copy of one may be for nothing: while jobs end, only a few of these are copied. */
+  readonly #living = new Map<string, Waiting>();
+  /** The bytes of the jobs that have ended. */
   #bytes = 0;
-  /** How many of the jobs have ended. */
-  #endedCount = 0;
   /** The bytes of the rows in memory. */
   #keptBytes = 0;
   readonly #measured: (d1Bytes: number) => void;
@@ -50,32 +50,33 @@ export class Outbox {
     this.#db = parts.db;
     this.#measured = parts.measured;
     this.#paymentsSince = ledger.uncopied(1)[0]?.updatedAt ?? null;
-    for (const { id, bytes, endedAt } of journal.unsynced()) this.#wait(id, bytes, endedAt ?? Date.now(), endedAt !== null);
+    for (const { id, bytes, endedAt } of journal.unsynced()) {
+      if (endedAt === null) this.#living.set(id, waitingJob(bytes, Date.now()));
+      else this.#end(id, waitingJob(bytes, endedAt));
+    }
   }
 
-  /** True if D1 is so far behind that the hub accepts no more jobs. */
+  /** True if so many jobs that have ended wait for D1 that the hub accepts no more. The queue has limits of its own for jobs that live. */
   get isFull(): boolean {
-    return this.#behind.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
+    return this.#ended.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
   }
 
-  /** The ids of the jobs whose newest row D1 may not have. */
-  behind(): string[] {
-    return [...this.#behind.keys()];
+  /** The ids of the jobs that have ended and whose row D1 may not have. */
+  ended(): string[] {
+    return [...this.#ended.keys()];
   }
 
   /** Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes again. */
   add(id: string, bytes: number, ended: JournalRow | null = null): void {
-    const waiting = this.#behind.get(id) ?? this.#wait(id, bytes, Date.now(), false);
-    if (ended !== null && !waiting.ended) {
-      waiting.ended = true;
-      this.#endedCount++;
-    }
-    this.#forgetRow(waiting);
-    this.#bytes += bytes - waiting.bytes;
+    if (this.#ended.has(id)) return;
+    const waiting = this.#living.get(id) ?? waitingJob(bytes, Date.now());
     waiting.bytes = bytes;
     waiting.changed = true;
+    if (ended === null) return void this.#living.set(id, waiting);
+    this.#living.delete(id);
+    this.#end(id, waiting);
     const kept = this.#keptBytes + bytes + LIMITS.jobRowBytes;
-    if (ended === null || kept > TUNING.outboxKept) return;
+    if (kept > TUNING.outboxKept) return;
     waiting.row = ended;
     this.#keptBytes = kept;
   }
@@ -105,19 +106,22 @@ export class Outbox {
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
-    const isUrgent = this.#endedCount > 0;
+    const isUrgent = this.#ended.size > 0;
     const at = Math.max(now + (isUrgent ? lingerAfter(this.#copiedRows) : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
-    this.#timer = { at, handle: setTimeout(() => void this.drain(!isUrgent), at - now) };
+    this.#timer = { at, handle: setTimeout(() => void this.drain(isUrgent ? 0 : Infinity), at - now) };
   }
 
-  /** Writes until D1 has everything, or refuses; with `live` false, without the jobs that have not ended and their payments: the alarm copies them. Never rejects. */
-  drain(live = true): Promise<void> {
+  /**
+   * Writes until D1 has all jobs that have ended, at most so many of those that live, and all payments, or until it refuses. With `most` 0 payments of jobs that
+   * live are left out too: the alarm copies them. Never rejects.
+   */
+  drain(most: number = TUNING.outboxLiveRows): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
-    this.#running ??= this.#run(live).finally(() => {
+    this.#running ??= this.#run(most).finally(() => {
       this.#running = null;
       this.drainSoon();
     });
@@ -125,17 +129,21 @@ export class Outbox {
   }
 
   #isDone(): boolean {
-    return this.#behind.size === 0 && this.#paymentsSince === null;
+    return !this.#hasJobs && this.#paymentsSince === null;
+  }
+
+  get #hasJobs(): boolean {
+    return this.#ended.size + this.#living.size > 0;
   }
 
   /** When the next write to D1 may start. */
   #restsUntil(now: number): number {
-    return Math.min(this.#behind.size > 0 ? this.#jobsPause.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#paymentsPause.until(now));
+    return Math.min(this.#hasJobs ? this.#jobsPause.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#paymentsPause.until(now));
   }
 
-  async #run(live: boolean): Promise<void> {
-    await this.#copyJobs(live);
-    await this.#copyPayments(live);
+  async #run(most: number): Promise<void> {
+    await this.#copyJobs(most);
+    await this.#copyPayments(most > 0);
   }
 
   async #copyPayments(live: boolean): Promise<void> {
@@ -159,13 +167,15 @@ export class Outbox {
     }
   }
 
-  async #copyJobs(live: boolean): Promise<void> {
+  /** Copies jobs that have ended, and at most so many of those that live. */
+  async #copyJobs(most: number): Promise<void> {
     this.#copiedRows = 0;
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
-    for (let left = this.#behind.size; left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
+    const live = Math.min(most, this.#living.size);
+    for (let left = this.#ended.size + live; left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
-        batch = this.#nextBatch(live);
+        batch = this.#nextBatch(Math.min(live, left));
         if (batch.length === 0) return;
         left -= batch.length;
         const db = this.#db();
@@ -174,14 +184,14 @@ export class Outbox {
         for (const { meta } of written) this.#measured(meta.size_after);
         this.#succeeded(batch);
         this.#copiedRows += batch.length;
-        this.#reportJobs({});
+        this.#reportJobs(null);
       } catch (error) {
         this.#failed(batch, error);
       }
     }
   }
 
-  #nextBatch(live: boolean): JournalRow[] {
+  #nextBatch(live: number): JournalRow[] {
     const batch = new RecordBatch(this.#most);
     // Rows that D1 has already leave, and others take their place.
     for (let next = this.#next(live); batch.isEmpty && next.length > 0; next = this.#next(live)) {
@@ -197,19 +207,24 @@ export class Outbox {
   }
 
   /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly any row for nothing. */
-  #next(live: boolean): [string, Waiting][] {
+  #next(live: number): [string, Waiting][] {
     const next: [string, Waiting][] = [];
     let bytes = 0;
-    for (const [id, waiting] of this.#behind) {
-      // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
-      if (waiting.failures > 0 || !(live || waiting.ended)) continue;
-      bytes += waiting.bytes + LIMITS.jobRowBytes;
-      if (next.length > 0 && bytes > TUNING.batchBytes) break;
-      next.push([id, waiting]);
-      if (next.length >= this.#most) break;
-    }
+    const take = (from: ReadonlyMap<string, Waiting>, most: number): void => {
+      if (next.length >= most) return;
+      for (const [id, waiting] of from) {
+        // A row that failed alone goes alone, when no other is left, so that one bad row cannot delay the others.
+        if (waiting.failures > 0) continue;
+        bytes += waiting.bytes + LIMITS.jobRowBytes;
+        if (next.length > 0 && bytes > TUNING.batchBytes) return;
+        next.push([id, waiting]);
+        if (next.length >= most) return;
+      }
+    };
+    take(this.#ended, this.#most);
+    take(this.#living, Math.min(this.#most, next.length + live));
     if (next.length > 0) return next;
-    const refused = [...this.#behind].filter(([, { failures }]) => failures > 0);
+    const refused = [...this.#ended, ...this.#living].filter(([, { failures }]) => failures > 0);
     return refused.toSorted(([, a], [, b]) => a.failures - b.failures).slice(0, 1);
   }
 
@@ -218,49 +233,48 @@ export class Outbox {
     this.#most = Math.min(TUNING.batchRows, this.#most * 2);
     this.#journal.synced(batch);
     for (const { id } of batch) {
-      const { changed = false, bytes = 0, row = null, ended = false } = this.#behind.get(id) ?? {};
-      this.#leave(id);
-      // A row that changed during the write must be copied again, after those that wait already.
-      if (!changed) continue;
-      this.#wait(id, bytes, Date.now(), ended);
-      if (row !== null) this.add(id, bytes, row);
+      const waiting = this.#find(id);
+      if (waiting?.changed !== true) {
+        this.#leave(id);
+        continue;
+      }
+      // It changed during the write. If it lives, it is copied again after those that wait already; if it has ended, it waits among those that have ended.
+      Object.assign(waiting, { failures: 0, since: Date.now() });
+      if (this.#living.delete(id)) this.#living.set(id, waiting);
     }
   }
 
   #failed(batch: readonly JournalRow[], error: unknown): void {
     const [only] = batch;
-    const alone = batch.length === 1 && only !== undefined ? this.#behind.get(only.id) : undefined;
+    const alone = batch.length === 1 && only !== undefined ? this.#find(only.id) : undefined;
     if (alone !== undefined) alone.failures++;
     else if (batch.length > 1) this.#most = Math.max(1, Math.floor(batch.length / 2));
     this.#jobsPause.failed(Date.now());
     this.#reportJobs(errorFacts(error));
   }
 
-  #wait(id: string, bytes: number, since: number, ended: boolean): Waiting {
-    const waiting = { failures: 0, bytes, since, row: null, changed: true, ended };
-    this.#behind.set(id, waiting);
-    if (ended) this.#endedCount++;
-    this.#bytes += bytes;
-    return waiting;
+  #find(id: string): Waiting | undefined {
+    return this.#ended.get(id) ?? this.#living.get(id);
   }
 
-  #forgetRow(waiting: Waiting): void {
-    if (waiting.row !== null) this.#keptBytes -= waiting.bytes + LIMITS.jobRowBytes;
-    waiting.row = null;
+  #end(id: string, waiting: Waiting): void {
+    this.#ended.set(id, waiting);
+    this.#bytes += waiting.bytes;
   }
 
   #leave(id: string): void {
-    const waiting = this.#behind.get(id);
+    if (this.#living.delete(id)) return;
+    const waiting = this.#ended.get(id);
     if (waiting === undefined) return;
-    this.#forgetRow(waiting);
-    if (waiting.ended) this.#endedCount--;
+    if (waiting.row !== null) this.#keptBytes -= waiting.bytes + LIMITS.jobRowBytes;
     this.#bytes -= waiting.bytes;
-    this.#behind.delete(id);
+    this.#ended.delete(id);
   }
 
-  #reportJobs(error: LogFacts): void {
-    const [oldest] = this.#behind.values();
-    if (oldest !== undefined) this.#report("jobs", oldest.since, { rows: this.#behind.size, bytes: this.#bytes, ...error });
+  /** Reports the oldest job that D1 lacks. One that lives is only late if D1 refuses. */
+  #reportJobs(error: LogFacts | null): void {
+    const [oldest] = this.#ended.size > 0 || error === null ? this.#ended.values() : this.#living.values();
+    if (oldest !== undefined) this.#report("jobs", oldest.since, { rows: this.#ended.size, bytes: this.#bytes, living: this.#living.size, ...error });
   }
 
   /** Logs that D1 has lacked a row since then, if that is long ago. */
@@ -270,6 +284,10 @@ export class Outbox {
     this.#reportedAt[of] = now;
     logError("outbox_behind", { of, seconds: Math.floor((now - since) / 1_000), ...facts });
   }
+}
+
+function waitingJob(bytes: number, since: number): Waiting {
+  return { failures: 0, bytes, since, row: null, changed: true };
 }
 
 /** How long the ends of jobs are collected after a copy of so many rows (ms): the busier the hub, the more rows share a statement. */

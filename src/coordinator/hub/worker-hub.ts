@@ -218,7 +218,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   async userJobs(userId: string, page: PageRequest): Promise<UserJob[]> {
     await this.#dispatcher.whenDurable();
     const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
-    return pageOf([...live, ...this.#journal.endedOf(userId, this.#outbox.behind())], page);
+    return pageOf([...live, ...this.#journal.endedOf(userId, this.#outbox.ended())], page);
   }
 
   async workersOnline(): Promise<number> {

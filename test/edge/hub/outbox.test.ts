@@ -68,6 +68,29 @@ describe("from the hub to D1", () => {
     await handedOn(hub);
   });
 
+  test("[JB9] while jobs end, each alarm copies a few of those that wait, so most of a long queue is copied only once; at rest all of them are copied", async () => {
+    const { outboxLiveLinger, outboxBackoff, outboxLinger, outboxLiveRows } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLiveLinger, outboxBackoff, outboxLinger, outboxLiveRows }));
+    // Only the alarm copies, and only when it is rung.
+    Object.assign(TUNING, { outboxLiveLinger: 3_600_000, outboxBackoff: 3_600_000, outboxLinger: 3_600_000, outboxLiveRows: 2 });
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const [ends, ...waits] = [await hub.commit(), await hub.commit(), await hub.commit(), await hub.commit(), await hub.commit(), await hub.commit()];
+    const copied = async () => (await Promise.all(waits.map((id) => count("jobs", id)))).filter((n) => n === 1).length;
+    await worker.complete(await worker.assigned());
+    await hub.inside((inner) => inner.alarm());
+    await hub.recorded(ends, "completed");
+    expect(await copied()).toBe(2);
+    await hub.inside((inner) => inner.alarm());
+    await until(async () => (await copied()) === 4, "two more");
+    // Nothing ends any more: one job is assigned, the others wait.
+    Object.assign(TUNING, { outboxLiveLinger: 5 });
+    await worker.assigned();
+    await until(async () => (await copied()) === waits.length, "all of them");
+    Object.assign(TUNING, { outboxLiveLinger, outboxBackoff, outboxLinger });
+  });
+
   test("[JB9] what lives is copied without the alarm, also after others have ended and were copied", async () => {
     const { outboxLiveLinger, outboxBackoff } = TUNING;
     onTestFinished(() => void Object.assign(TUNING, { outboxLiveLinger, outboxBackoff }));
@@ -223,6 +246,21 @@ describe("a failing D1", () => {
     expect(heard[0]).toBeLessThan(65);
     expect(log.mock.calls.join().match(/"event":"outbox_behind"/g)).toHaveLength(2);
     await hub.healD1();
+  });
+
+  test("[JB9] down: jobs that live do not count as behind, however many they are; the queue has its own limits", async () => {
+    const { jobsBehind } = LIMITS;
+    onTestFinished(() => void Object.assign(LIMITS, { jobsBehind }));
+    Object.assign(LIMITS, { jobsBehind: 2 });
+    const hub = new TestHub();
+    await hub.breakD1({ batch: () => Promise.reject(new Error("down")) });
+    const ids = [await hub.commit(), await hub.commit(), await hub.commit()];
+    const worker = await hub.worker();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await worker.complete(await worker.assigned(), OUTPUT);
+    expect((await hub.post("cheap")).body.error).toBe("queue_full");
+    await hub.healD1();
+    for (const id of ids.slice(0, 2)) await hub.recorded(id, "completed");
   });
 
   test("[JB9] a reply that is lost: the replay changes nothing, one job and one receipt", async () => {
