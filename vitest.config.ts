@@ -98,7 +98,7 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts", "test/simulation/**/*.test.ts", "test/vectors/**/*.test.ts"],
           // What a module of ours remembers it remembers by address or object.
           ...SHARED,
-          setupFiles: ["test/support/property-seed.ts"],
+          setupFiles: ["test/support/property-seed.ts", "test/support/after-file.ts"],
           ...GUARDS,
           // Many files wait for processes that they started.
           maxWorkers: 4,

@@ -2,6 +2,7 @@
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { codeOf } from "../src/worker/node/atomic-files.ts";
 import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import { type Client, type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
 import { RequestReader } from "./front-requests.ts";
@@ -11,8 +12,10 @@ const OWN_FILES = 128;
 /** Files that workerd opens for one connection at most: a worker's socket needs two. */
 const FILES_PER_CONNECTION = 3;
 const LEAST = 8;
-/** More would use up the ports of the loopback interface. */
+/** More would use up the ports of the loopback interface, where workerd has one. */
 const MOST = 20_000;
+/** When a connection to workerd is tried again that the system could not queue. */
+const AGAIN_MS = 10;
 
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
@@ -39,12 +42,14 @@ const TLS_HANDSHAKE = 0x16;
 const NOTHING = Buffer.alloc(0);
 const READ = Buffer.allocUnsafeSlow(64 * 1024);
 
+/** Where workerd is on this machine: its port, or the path of its Unix socket. */
+export type WorkerdAddress = { host: string; port: number } | { path: string };
+
 /** What a front is told. */
 export type FrontOptions = ClientOptions & {
   host: string;
   port: number;
-  /** The port of workerd on this machine. */
-  to: number;
+  to: WorkerdAddress;
   /** Connections at the same time; one more is closed at once. */
   most: number;
   /** The header in which workerd is told the address of a client; null if a proxy names it. Nobody else may know its name. */
@@ -69,22 +74,32 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   const { peerHeader } = options;
   const clients = new Clients(options);
   const passages = new Set<Passage>();
-  const stalled = new Set<Passage>();
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+  const parts = { clients, stalled: new Set<Passage>(), mostStalled, messages: options.messages, isUnix: "path" in options.to, now: clock };
+  const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
     const now = clock();
-    const address = addressOf(socket);
+    const address = addressOf(client);
     const peer = clients.ofPeer(address, now);
     if (peer !== null && !clients.open(peer, now)) {
-      socket.destroy();
+      client.destroy();
       return;
     }
-    // One buffer for all connections: a copy of what was read costs less than 64 KiB of new memory for each read.
-    const onread = { buffer: READ, callback: (length: number): boolean => passage.fromWorkerd(Buffer.from(READ.subarray(0, length))) };
-    const workerd = connect({ host: "127.0.0.1", port: options.to, allowHalfOpen: true, noDelay: true, onread });
     const mark = peerHeader === null || isOfThisMachine(address) ? null : `${peerHeader}: ${address}\r\n`;
-    const passage = new Passage({ client: socket, workerd, peer, mark }, { clients, stalled, mostStalled, messages: options.messages, now: clock });
-    passages.add(passage);
-    socket.once("close", () => passages.delete(passage));
+    let passage: Passage | null = null;
+    client.on("error", () => {});
+    client.once("close", () => {
+      if (peer !== null && passage === null) clients.close(peer, clock());
+      if (passage !== null) passages.delete(passage);
+    });
+    reach(
+      options.to,
+      client,
+      (chunk) => passage?.fromWorkerd(chunk) ?? true,
+      (workerd) => {
+        passage = new Passage({ client, workerd, peer, mark }, parts);
+        passages.add(passage);
+        client.resume();
+      },
+    );
   });
   const sweep = setInterval(() => {
     const now = clock();
@@ -101,8 +116,23 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   return server;
 }
 
+/**
+ * Connects to workerd for a client. If more connections wait there than the system keeps, a Unix socket refuses the next one at once, where TCP would try again by
+ * itself. `read` gets what workerd sends, and returns false to get nothing more until `resume`.
+ */
+function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) => boolean, reached: (workerd: Socket) => void): void {
+  // One buffer for all connections: a copy of what was read costs less than 64 KiB of new memory for each read.
+  const onread = { buffer: READ, callback: (length: number): boolean => read(Buffer.from(READ.subarray(0, length))) };
+  const workerd = connect({ ...to, allowHalfOpen: true, noDelay: true, onread });
+  workerd.once("connect", () => reached(workerd));
+  workerd.once("error", (error) => {
+    if (codeOf(error) === "EAGAIN") setTimeout(() => reach(to, client, read, reached), AGAIN_MS);
+    else client.destroy();
+  });
+}
+
 /** What all connections of a front share. `stalled` are those whose client reads nothing, in the order in which they began to wait. */
-type Parts = { clients: Clients; stalled: Set<Passage>; mostStalled: number; messages: FrontOptions["messages"]; now: () => number };
+type Parts = { clients: Clients; stalled: Set<Passage>; mostStalled: number; messages: FrontOptions["messages"]; isUnix: boolean; now: () => number };
 
 /** One connection of a client, and the one to workerd that belongs to it. */
 class Passage {
@@ -150,8 +180,6 @@ class Passage {
       if (broke) client.destroy();
       else if (!this.#isRefused) client.destroySoon();
     });
-    client.on("error", () => {});
-    workerd.on("error", () => {});
     client.once("close", () => this.#forget());
   }
 
@@ -160,8 +188,10 @@ class Passage {
    * started must not be paid for nobody [API9]. So a client that ends only its half gets no answer, as at nginx. The last frames of a socket must still arrive.
    */
   #leave(): void {
-    if (this.#guard === null) this.#workerd.resetAndDestroy();
-    else this.#workerd.end();
+    if (this.#guard !== null) this.#workerd.end();
+    // A Unix socket that is closed counts as broken on its other side; a TCP connection only if it is reset.
+    else if (this.#parts.isUnix) this.#workerd.destroy();
+    else this.#workerd.resetAndDestroy();
   }
 
   /** Ends the connection if its client is too slow. */

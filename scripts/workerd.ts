@@ -5,12 +5,13 @@ import { randomBytes } from "node:crypto";
 import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
 import type { Server } from "node:net";
+import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, listenInFront } from "./front.ts";
+import { connectionsFor, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
@@ -40,6 +41,18 @@ const EDIT_MS = 100;
 /** How long requests may take to end when an instance for real use stops. */
 const DRAIN_MS = 5_000;
 
+/** Where workerd listens behind a front, and how the front reaches it there. */
+async function behindFront(): Promise<{ listen: Listen; to: WorkerdAddress }> {
+  if (platform() !== "linux") {
+    const address = { host: "127.0.0.1", port: await freePort() };
+    return { listen: address, to: address };
+  }
+  // An abstract socket (unix(7)): the system does less for it than for TCP, and no other program can take its place, as with a free port. It is no file that remains.
+  const name = `compute-router-${randomBytes(16).toString("hex")}`;
+  // Miniflare writes host and port with a colon between them, and here all of it is the name.
+  return { listen: { host: `unix-abstract:${name}`, port: 0 }, to: { path: `\0${name}:0` } };
+}
+
 async function main(): Promise<void> {
   const asked = Options.parse(JSON.parse(process.env[WORKERD_OPTIONS] ?? ""));
   // workerd gets the environment of this process.
@@ -57,7 +70,8 @@ async function main(): Promise<void> {
   // Nobody can guess its name, so nobody else can name a client.
   const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
-  const listen = limits !== null ? { host: "127.0.0.1", port: await freePort() } : { host, port };
+  const behind = limits === null ? null : await behindFront();
+  const listen = behind?.listen ?? { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
   holdFolder(asked.stateDir);
   await endOrphan(asked.stateDir);
@@ -90,7 +104,7 @@ async function main(): Promise<void> {
   // The parent has ended meanwhile: nobody waits for those requests.
   process.stdin.once("end", () => stopping && end());
   await miniflare.ready;
-  if (limits !== null) front = await listenInFront({ host, port, to: listen.port, most, peerHeader, ...limits });
+  if (limits !== null && behind !== null) front = await listenInFront({ host, port, to: behind.to, most, peerHeader, ...limits });
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();

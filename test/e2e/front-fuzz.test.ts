@@ -64,7 +64,15 @@ it("[LM2] no request reaches workerd without the address of its client, however 
   );
   finallyDo(() => miniflare.dispose());
   await miniflare.ready;
-  const options = { host: "127.0.0.1", port: 0, to, most: 100, limitsClients: false, trustedIpHeader: null, peerHeader: "x-peer" };
+  const options = {
+    host: "127.0.0.1",
+    port: 0,
+    to: { host: "127.0.0.1", port: to },
+    most: 100,
+    limitsClients: false,
+    trustedIpHeader: null,
+    peerHeader: "x-peer",
+  };
   const tuning = { now: () => performance.now(), sweepMs: 5_000, mostStalled: 100, addressOf: () => ADDRESS };
   const front = await listenInFront({ ...options, messages: { perSecond: 50, burst: 200 } }, tuning);
   finallyDo(() => void front.close());

@@ -197,7 +197,7 @@ describe("the address of a client", () => {
     const options = {
       host: "127.0.0.1",
       port: 0,
-      to,
+      to: { host: "127.0.0.1", port: to },
       most: 100,
       limitsClients: true,
       trustedIpHeader: null,

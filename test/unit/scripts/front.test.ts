@@ -1,8 +1,12 @@
 // The front with another server in workerd's place: who is dropped when, by a clock that the test sets.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Server, type Socket } from "node:net";
+import { platform } from "node:os";
+import { join } from "node:path";
 import { pipeline, Readable } from "node:stream";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
@@ -10,6 +14,7 @@ import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
 import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
 import { variables } from "../../../scripts/workerd-config.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
+import { temporaryFolder } from "../../support/coordinator.ts";
 import { finallyDo } from "../../support/finally.ts";
 import { until } from "../../support/until.ts";
 
@@ -70,7 +75,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
       ...{
         host: "127.0.0.1",
         port: 0,
-        to: portOf(behind),
+        to: { host: "127.0.0.1", port: portOf(behind) },
         most: 5_000,
         limitsClients: true,
         trustedIpHeader: null,
@@ -94,6 +99,8 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
     codes,
     /** The errors of the connections that reached the server. */
     faults,
+    /** How many connections of clients it has. */
+    open: () => promisify(front.getConnections.bind(front))(),
     dial: async (): Promise<Socket> => {
       const socket = connect({ host: "127.0.0.1", port: portOf(front) });
       socket.on("error", () => {});
@@ -315,6 +322,23 @@ test("an empty setting is none for the front too, as for the coordinator: otherw
     messages: { ...messages, burst: 7 },
   });
   expect(() => given({ STAKE_SOURCE: "evm" })).toThrow("EVM_RPC_URL: is needed by STAKE_SOURCE=evm");
+});
+
+test.runIf(platform() === "linux")("more connections than wait at a Unix socket are tried again, until the server takes them", async () => {
+  const path = join(temporaryFolder("front"), "s");
+  const served = `require("node:http").createServer((_, answer) => answer.end("ok")).listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log("up"))`;
+  const server = spawn(process.execPath, ["-e", served], { stdio: ["ignore", "pipe", "inherit"] });
+  finallyDo(() => void server.kill("SIGKILL"));
+  await once(server.stdout, "data");
+  const front = await start({ to: { path } });
+  // It accepts none of them, and the system keeps two.
+  server.kill("SIGSTOP");
+  const clients = await Promise.all(Array.from({ length: 8 }, () => front.dial()));
+  const answers = clients.map(received);
+  for (const client of clients) client.write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await until("all connections", async () => ((await front.open()) === clients.length ? true : undefined));
+  server.kill("SIGCONT");
+  await until("an answer for each", () => answers.every((got) => got().includes("200 OK")) || undefined);
 });
 
 describe("a WebSocket that the server closes", () => {
