@@ -15,7 +15,7 @@ const LEAST = 8;
 /** More would use up the ports of the loopback interface, where workerd has one. */
 const MOST = 20_000;
 /** When a connection to workerd is tried again that the system could not queue. */
-const AGAIN_MS = 10;
+const AGAIN_MS = 50;
 
 /** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
@@ -68,7 +68,7 @@ export function connectionsFor(files: number): number {
   return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
 }
 
-/** Passes connections on to a port of this machine. Resolves when it listens. */
+/** Passes connections on to workerd. Resolves when it listens. */
 export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Server> {
   const { now: clock, sweepMs, mostStalled, addressOf } = tuning;
   const { peerHeader } = options;
@@ -152,6 +152,8 @@ class Passage {
   #buffered: Buffer = NOTHING;
   #guard: FrameGuard | null = null;
   readonly #answers = new FrameReader();
+  /** What the client sent after the head can be read now, as soon as the answer to the head has been written. */
+  #isReleased = false;
   /** Whether workerd has begun its close frame. */
   #isClosing = false;
   #stalledSince: number | null = null;
@@ -215,7 +217,10 @@ class Passage {
   #request(chunk: Buffer): void {
     // Otherwise such a client would hear nothing until the time for its head is over.
     if (chunk[0] === TLS_HANDSHAKE && this.#workerd.bytesWritten === 0) return this.#refuseRequest();
+    // The head and the body of a request are one write.
+    this.#workerd.cork();
     const upgrade = this.#requests.read(chunk);
+    this.#workerd.uncork();
     if (this.#requests.isRefused) this.#refuseRequest();
     if (upgrade === null) return;
     this.#upgrade = upgrade.head;
@@ -261,6 +266,8 @@ class Passage {
     else this.#readAnswers(chunk);
     if (this.#isRefused || this.#client.destroyed) return true;
     const isTaken = this.#client.write(chunk);
+    if (this.#isReleased) this.#release();
+    if (this.#isRefused) return true;
     if (this.#isClosing && this.#answers.isAtBorder && this.#guard?.hasMessage === false) this.#finish();
     else if (!isTaken) {
       this.#stall();
@@ -299,7 +306,7 @@ class Passage {
     else {
       this.#tail = all.subarray(Math.max(0, all.length - SWITCHED.length + 1));
       // The beginning of an answer says already whether it is a switch, as soon as it has as many bytes.
-      if (this.#upgrade !== null && all.length >= SWITCHED.length) this.#release();
+      if (this.#upgrade !== null && all.length >= SWITCHED.length) this.#isReleased = true;
     }
   }
 
@@ -323,10 +330,11 @@ class Passage {
     this.#guard = new FrameGuard(messages, this.#owner?.frames ?? null, this.#heardAt);
     this.#readAnswers(first);
     this.#tail = NOTHING;
-    this.#release();
+    this.#isReleased = true;
   }
 
   #release(): void {
+    this.#isReleased = false;
     this.#isAnswered = true;
     const buffered = this.#buffered;
     // Without bytes after it the head is still the last thing that was passed on, and its answer may come.

@@ -43,7 +43,7 @@ export const TUNING = {
   outboxLingerMax: 500,
   /** The same for the rows of jobs that have not ended, while none ends: most of them change again within this time. */
   outboxLiveLinger: 1 * SECOND,
-  /** How many of those rows each alarm copies, every two seconds, while others end. Most jobs of a long queue are copied only once, when they have ended. */
+  /** How many of those rows each alarm copies, every two seconds, while many others end. Most jobs of a long queue are copied only once, when they have ended. */
   outboxLiveRows: 256,
   /** The first pause after D1 refused a write; it doubles with each refusal. */
   outboxBackoff: 1 * SECOND,

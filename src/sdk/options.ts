@@ -50,7 +50,7 @@ export type FallbackProvider = {
  * const options: ClientOptions = { baseUrl: "https://router.example", userId, maxPrice: "$0.01", requireVerified: true };
  */
 export type ClientOptions = {
-  /** Address of the router, with or without `/v1`. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
+  /** Address of the router: http, https, ws or wss, with or without `/v1`. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
   baseUrl?: string;
   /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). It only selects the default of `baseUrl`. */
   instance?: Instance;
@@ -162,8 +162,8 @@ function readBaseUrl({ baseUrl, instance }: ClientOptions): string {
   const local = LOCAL[checkChoice("instance", instance, ["evm", "svm"]) ?? "evm"];
   const variable = environmentVariable("ROUTER_BASE_URL");
   const [name, value] = baseUrl === undefined ? ["ROUTER_BASE_URL", variable ?? local] : ["baseUrl", baseUrl];
-  // OpenAI's clients have the same address with the version in it.
-  return checkBaseUrl(name, value).replace(/\/v1$/, "");
+  // Workers and the command line have the same address with ws:, OpenAI's clients with the version in it.
+  return checkBaseUrl(name, typeof value === "string" ? value.replace(/^ws(?=s?:)/i, "http") : value).replace(/\/v1$/, "");
 }
 
 function readUserId(userId: string | undefined): string {

@@ -52,6 +52,8 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     expect(JSON.parse(job.text)).toMatchObject({ id, status: "pending" });
     const own = await fetch(`${coordinator.url}/v1/jobs/${id}`);
     expect(await own.json()).toMatchObject({ id });
+    const cancelled = await send(page, "cancelJob", /^200 OK/);
+    expect(JSON.parse(cancelled.text)).toMatchObject({ id, result: { error: "cancelled" } });
 
     // The user id of the examples is public, so each visit has its own.
     expect(user).toMatch(/^user-/);

@@ -125,10 +125,12 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.page.getByLabel("Protect it with a token").check();
     const token = await tab.page.getByLabel("Token", { exact: true }).inputValue();
     expect(token).toMatch(/^[0-9a-f]{32}$/);
-    await tab.press("Use this");
     await tab.page.getByLabel("Token", { exact: true }).fill("");
     expect(await tab.page.getByRole("button", { name: "Use this" }).isDisabled()).toBe(true);
+    await tab.press("Make a code");
+    await tab.says("#user-result", "Enter a token");
     await tab.page.getByLabel("Token", { exact: true }).fill(token);
+    // Also without "Use this": the code is for what the form shows.
     await tab.press("Make a code");
     await tab.says("#code-result", "Waiting for a worker.");
     const list = `${coordinator.url}/v1/trust/list?user_id=${userId}`;
@@ -146,6 +148,16 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await other.page.keyboard.press("Enter");
     await other.says("#no-workers", "None yet");
     await stranger.close();
+  });
+
+  it("[TR2] a token that comes after the first code has no effect, and the page says so", async () => {
+    const tab = await opened();
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+    await tab.page.locator("#you summary").click();
+    await tab.page.getByLabel("Protect it with a token").check();
+    await tab.press("Make another code");
+    await tab.says("#user-result", "The token has no effect");
   });
 
   it("[SPEC trust] counts down, checks at once when the network is back, and says when the hour is over", async () => {

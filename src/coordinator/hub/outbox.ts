@@ -25,7 +25,7 @@ export class Outbox {
   #paymentsSince: number | null;
   /** The jobs that have ended and whose row D1 does not have, those that have waited for longest first. They go to D1 soon. */
   readonly #ended = new Map<string, Waiting>();
-  /** The same for jobs that live. They will change again, so that each copy of one may be for nothing: while jobs end, only a few of these are copied. */
+  /** The same for jobs that live. They will change again, so that each copy of one may be for nothing: while many jobs end, only a few of these are copied. */
   readonly #living = new Map<string, Waiting>();
   /** The bytes of the jobs that have ended. */
   #bytes = 0;
@@ -36,8 +36,8 @@ export class Outbox {
   #timer: { at: number; handle: ReturnType<typeof setTimeout> } | null = null;
   #running: Promise<void> | null = null;
   #most: number = TUNING.batchRows;
-  /** The rows of jobs in the last copy. */
-  #copiedRows = 0;
+  /** How many jobs that have ended were in the last copy. */
+  #copiedEnds = 0;
   /** Jobs and payments have separate pauses, so that neither delays the other or hides its failures. */
   readonly #jobsPause = new Backoff();
   readonly #paymentsPause = new Backoff();
@@ -107,7 +107,7 @@ export class Outbox {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
     const isUrgent = this.#ended.size > 0;
-    const at = Math.max(now + (isUrgent ? lingerAfter(this.#copiedRows) : TUNING.outboxLiveLinger), this.#restsUntil(now));
+    const at = Math.max(now + (isUrgent ? this.#linger : TUNING.outboxLiveLinger), this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
@@ -116,9 +116,9 @@ export class Outbox {
 
   /**
    * Writes until D1 has all jobs that have ended, at most so many of those that live, and all payments, or until it refuses. With `most` 0 payments of jobs that
-   * live are left out too: the alarm copies them. Never rejects.
+   * live are left out too: the alarm copies them. While many jobs end, it copies only a few of those that live. Never rejects.
    */
-  drain(most: number = TUNING.outboxLiveRows): Promise<void> {
+  drain(most: number = this.#linger > TUNING.outboxLinger ? TUNING.outboxLiveRows : Infinity): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
     this.#running ??= this.#run(most).finally(() => {
@@ -126,6 +126,11 @@ export class Outbox {
       this.drainSoon();
     });
     return this.#running;
+  }
+
+  /** How long the ends of jobs are collected after the last copy (ms): the busier the hub, the more rows share a statement. */
+  get #linger(): number {
+    return Math.max(TUNING.outboxLinger, Math.min(this.#copiedEnds * TUNING.outboxLingerPerRow, TUNING.outboxLingerMax));
   }
 
   #isDone(): boolean {
@@ -169,7 +174,7 @@ export class Outbox {
 
   /** Copies jobs that have ended, and at most so many of those that live. */
   async #copyJobs(most: number): Promise<void> {
-    this.#copiedRows = 0;
+    this.#copiedEnds = 0;
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
     const live = Math.min(most, this.#living.size);
     for (let left = this.#ended.size + live; left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
@@ -183,7 +188,7 @@ export class Outbox {
         const written = await writeD1(db, () => db.batch(statements));
         for (const { meta } of written) this.#measured(meta.size_after);
         this.#succeeded(batch);
-        this.#copiedRows += batch.length;
+        this.#copiedEnds += batch.filter((row) => row.ended_at !== null).length;
         this.#reportJobs(null);
       } catch (error) {
         this.#failed(batch, error);
@@ -288,11 +293,6 @@ export class Outbox {
 
 function waitingJob(bytes: number, since: number): Waiting {
   return { failures: 0, bytes, since, row: null, changed: true };
-}
-
-/** How long the ends of jobs are collected after a copy of so many rows (ms): the busier the hub, the more rows share a statement. */
-function lingerAfter(rows: number): number {
-  return Math.max(TUNING.outboxLinger, Math.min(rows * TUNING.outboxLingerPerRow, TUNING.outboxLingerMax));
 }
 
 /** The pause before D1 is asked again about one kind of row. It doubles with each refusal in a row, up to a longest pause. Times in ms. */

@@ -113,7 +113,7 @@ class TryIt {
       const text = await readText(response, (part) => setText(this.#text, part));
       setText(this.#text, pretty(text));
       setText(this.#status, `${heading}, ${took()}`);
-      keepJobId(text);
+      keepJob(text, response.headers.get("x-cancel-token"));
     } catch (error) {
       setText(this.#status, running.signal.aborted ? `Stopped after ${took()}.` : `No response: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
@@ -123,12 +123,17 @@ class TryIt {
   }
 }
 
-/** Puts the id of a job that was just committed into the forms that need a job id. */
-function keepJobId(text: string): void {
+/** Puts the id of a job that was just committed into the forms that need a job id, and its cancel token into the form that cancels it. */
+function keepJob(text: string, cancelToken: string | null): void {
   const [, id] = /^\{"job_id":"([0-9a-f-]{36})"/.exec(text) ?? [];
   if (id === undefined) return;
-  for (const field of document.querySelectorAll('form[data-path^="/v1/jobs/"] input[data-in=path][name=id]'))
-    if (field instanceof HTMLInputElement) field.value = id;
+  fill("input[data-in=path][name=id]", id);
+  if (cancelToken !== null) fill("input[name=X-Cancel-Token]", cancelToken);
+}
+
+/** Fills fields of the forms about one job. */
+function fill(selector: string, value: string): void {
+  for (const field of document.querySelectorAll(`form[data-path^="/v1/jobs/"] ${selector}`)) if (field instanceof HTMLInputElement) field.value = value;
 }
 
 /** Replaces the user id of the examples by a random one: every reader knows the id of the examples, and could act as that user. */

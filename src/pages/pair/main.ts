@@ -66,16 +66,26 @@ class PairPage {
     return { ok: true, value: { isStored } };
   }
 
+  /** Makes a code for the user that the form shows. */
   async #make(): Promise<void> {
+    if (!this.#userPanel.settle()) return;
     const router = this.#router;
     if (router === null) return;
     this.#codePanel.asking();
     try {
       const offer = await router.trust.create();
+      void this.#warnIfUnbound(router);
       if (router === this.#router) await this.#wait(offer);
     } catch (error) {
       if (router === this.#router) this.#failed(error);
     }
+  }
+
+  /** Warns if the token of a new code has no effect: only the first code of a user binds one [TR2]. If the check fails, nothing is said. */
+  async #warnIfUnbound(router: ComputeRouter): Promise<void> {
+    if (this.#user?.userToken == null) return;
+    const error: unknown = await router.jobs({ limit: 1 }).catch((thrown: unknown) => thrown);
+    if (router === this.#router && reasonOf(error) === "user_token_required") this.#userPanel.warn();
   }
 
   async #wait(open: OpenCode): Promise<void> {
@@ -130,8 +140,12 @@ class PairPage {
     // An open code is as valid as before, and the page still waits for its worker.
     if (this.#open === null) this.#codePanel.failed(text);
     else this.#codePanel.refused(text);
-    if (error instanceof Error && "reason" in error && error.reason === "user_token_required") this.#userPanel.askToken();
+    if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
   }
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof Error && "reason" in error ? error.reason : null;
 }
 
 /** The text for an error: what went wrong, and what a person can do about it. */

@@ -35,7 +35,7 @@ export class UserPanel {
       this.#id.value = randomSecret();
       if (this.#guarded.checked) this.#token.value = randomSecret();
       // The first user id is used at once, because it replaces nothing.
-      if (this.#used === null) return this.#take();
+      if (this.#used === null) return void this.#take();
       this.#changed();
       this.#use.focus();
     });
@@ -63,6 +63,23 @@ export class UserPanel {
     this.#details.open = false;
   }
 
+  /** Uses what the form shows, as "Use this" does. False if that is not possible: then the form says why. */
+  settle(): boolean {
+    if (this.#lacksToken()) {
+      this.#details.open = true;
+      this.#say("Enter a token, or switch its protection off.", "bad");
+      this.#token.focus();
+      return false;
+    }
+    return this.#use.disabled || this.#take();
+  }
+
+  /** Says that the token protects nothing. */
+  warn(): void {
+    this.#details.open = true;
+    this.#say("The token has no effect, because the first code of this user id was made without one. A new user id can have a token.", "bad");
+  }
+
   /** Opens the field of the token, because the token is missing or wrong. */
   askToken(): void {
     this.#details.open = true;
@@ -72,12 +89,14 @@ export class UserPanel {
     this.#token.focus();
   }
 
-  #take(): void {
+  /** False if the user cannot be used. */
+  #take(): boolean {
     const user = this.#entered();
     const use = this.#onUse(user);
     if (!use.ok) {
       this.#say(use.reason, "bad");
-      return this.#id.focus();
+      this.#id.focus();
+      return false;
     }
     this.#used = user;
     this.#isStored = use.value.isStored;
@@ -86,6 +105,12 @@ export class UserPanel {
     if (this.#isStored) this.#say("In use, and stored in this browser.", "good");
     else this.#say("In use until this page is closed, because this browser does not store it. Copy your user id now.", null);
     moveFocus(this.#result);
+    return true;
+  }
+
+  /** Without its token the user id would not be protected, though the switch says so. */
+  #lacksToken(): boolean {
+    return this.#guarded.checked && this.#token.value === "";
   }
 
   #entered(): User {
@@ -94,9 +119,7 @@ export class UserPanel {
 
   #changed(): void {
     const { userId, userToken } = this.#entered();
-    // Without its token the user id would not be protected, though the switch says so.
-    const lacksToken = this.#guarded.checked && userToken === null;
-    this.#use.disabled = userId === "" || lacksToken || (userId === this.#used?.userId && userToken === this.#used.userToken);
+    this.#use.disabled = userId === "" || this.#lacksToken() || (userId === this.#used?.userId && userToken === this.#used.userToken);
     const isFirst = this.#used === null;
     this.#make.className = isFirst ? "primary" : "quiet";
     setText(this.#make, isFirst ? "Make one" : "Make a new one");

@@ -92,6 +92,13 @@ describe("client options", () => {
     expect(() => new ComputeRouter({ [name]: value })).toThrow(invalid(option));
   });
 
+  it.each([
+    ["ws://a.example/", "http://a.example"],
+    ["WSS://a.example/v1", "https://a.example"],
+  ])("takes the address that workers use: %s", (given, baseUrl) => {
+    expect(readOptions({ baseUrl: given })).toMatchObject({ baseUrl });
+  });
+
   it.each<[object, string]>([
     [{ timeout: "5" }, 'timeout must be a whole number from 1 to 2147483647, got "5"'],
     [{ instance: "btc" }, 'instance must be one of evm, svm, got "btc"'],
