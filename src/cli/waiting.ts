@@ -6,6 +6,7 @@ import {
   ComputeRouterError,
   type Credit,
   type JobEvent,
+  JobFailedError,
   type JobInput,
   ProtocolError,
   type RouterResult,
@@ -152,9 +153,20 @@ export async function runJob(
         isIn(status);
       };
       return client.run(job, { ...options, signal, onUpdate, onRateLimit: isLimited });
+    }).catch((error: unknown) => {
+      if (args.json === true && error instanceof ComputeRouterError) printJson(failureOf(error));
+      throw error;
     });
     if (result !== undefined) printResult(result, args, client);
   });
+}
+
+/** What a program can read of a run that failed. A person reads the message on standard error. */
+function failureOf(error: ComputeRouterError): object {
+  const { code, reason, message } = error;
+  const jobId = "jobId" in error && typeof error.jobId === "string" ? error.jobId : null;
+  const charged = error instanceof JobFailedError ? { charged: error.charged, credit: error.credit } : {};
+  return { job_id: jobId, error: code, reason, message: untrusted(message), ...charged };
 }
 
 /** Prints a result: the output on standard output, the facts about it on standard error, so that a pipe gets only the output. */

@@ -134,9 +134,12 @@ describe("what a command sends and prints", () => {
     });
   });
 
-  it("[RC1] run --require-verified: no result that nobody signed (8)", async () => {
+  it("[RC1] run --require-verified: no result that nobody signed (8); with --json what a program can read of that", async () => {
     const { router, place } = await start();
     router.rules.receipt = () => null;
+    const failed = await runHere(["run", "hi", "--require-verified", "--json", ...place]);
+    expect(failed).toMatchObject({ code: 8, stderr: expect.stringContaining("has no receipt") });
+    expect(JSON.parse(failed.stdout)).toMatchObject({ job_id: onlyJob(router), error: "receipt_invalid", reason: "no_receipt" });
     expect(await runHere(["run", "hi", "--require-verified", ...place])).toMatchObject({ code: 8, stdout: "" });
     expect(await runHere(["run", "hi", ...place])).toMatchObject({ code: 0, stderr: expect.stringContaining("NOT verified: no_receipt") });
   });

@@ -123,7 +123,13 @@ describe("the wait for a job", () => {
     expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining(`the receipt is valid\njob        ${onlyJob(router)}`) });
   });
 
-  it("verify --job - says that there is no receipt if the run has failed", async () => {
+  it("verify --job - says what went wrong if the run has failed", async () => {
+    const router = await RouterServer.start({ ...AT_ONCE, work: () => ({ error: "content_refused" }) });
+    const failed = await runHere(["run", "hi", "--json", "--user", "u", "--url", router.url]);
+    expect(failed).toMatchObject({ code: 7, stderr: expect.stringContaining("failed: content_refused") });
+    expect(JSON.parse(failed.stdout)).toMatchObject({ job_id: onlyJob(router), error: "job_failed", reason: "content_refused" });
+    const verified = await runHere(["verify", "--job", "-"], { input: failed.stdout });
+    expect(verified).toEqual({ code: 2, stdout: "", stderr: "standard input is not a job, but an error: job_failed\n" });
     expect(await runHere(["verify", "--job", "-"], { input: "" })).toMatchObject({ code: 2, stderr: "standard input is empty\n" });
   });
 
