@@ -34,6 +34,8 @@ export const TUNING = {
   journalGatheringMax: 4,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
+  /** For how long the router answers from them, where it runs in the hub's isolate. Much shorter than content is retained. */
+  recentHere: 10 * SECOND,
   /**
    * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for each
    * row of the last copy, up to `outboxLingerMax`.

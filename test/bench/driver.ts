@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { WebSocket } from "ws";
 import * as z from "zod";
+import { TUNING } from "../../src/coordinator/tuning.ts";
 
 /** What to measure, in the environment variable BENCH as JSON. */
 export const Load = z.object({
@@ -41,7 +42,7 @@ export const Load = z.object({
 export type Load = z.input<typeof Load>;
 
 /**
- * A part of a job's work by itself: a poll of a job that has ended (a request with one RPC), a request that the Worker answers alone, one whose RPC writes a
+ * A part of a job's work by itself: a poll of a job that ended a while ago (a request with one RPC), a request that the Worker answers alone, one whose RPC writes a
  * row, and one whose RPC checks a receipt. Only bare workerd has all of them.
  */
 export type Probe = NonNullable<z.infer<typeof Load>["probe"]>;
@@ -309,9 +310,16 @@ class Driver {
     }
   }
 
-  /** Probes of one kind, `inProgress` at a time, until `enough`. */
-  async probes(probe: Probe, inProgress: number, enough: () => boolean, note: (ms: number) => void): Promise<void> {
-    const path = probe === "poll" ? `/v1/jobs/${await this.job(false)}` : `/probe/${probe}`;
+  /** The path that a probe asks for. A job that has just ended is answered without an RPC, so its polls begin later. */
+  async probed(probe: Probe): Promise<string> {
+    if (probe !== "poll") return `/probe/${probe}`;
+    const id = await this.job(false);
+    await delay(TUNING.recentHere);
+    return `/v1/jobs/${id}`;
+  }
+
+  /** Requests for a path, `inProgress` at a time, until `enough`. */
+  async probes(path: string, inProgress: number, enough: () => boolean, note: (ms: number) => void): Promise<void> {
     const ask = async (): Promise<void> => {
       const { status, text } = await this.#ask("GET", path, { "x-client-ip": "10.201.0.1" });
       if (status !== 200) fail(`a probe was answered ${status} ${text}`);
@@ -398,6 +406,7 @@ async function main(): Promise<void> {
     () => done++,
   );
   if (scene !== null && scene.queued > 0) await driver.fill("queue", { jobs: scene.queued });
+  const probed = load.probe === null ? null : await driver.probed(load.probe);
 
   const say = async (word: string): Promise<void> => {
     console.log(word);
@@ -409,7 +418,7 @@ async function main(): Promise<void> {
   driver.dispatches = [];
   const [before, bytes, began] = [{ ...driver.counts }, driver.httpBytes, performance.now()];
   const isOver = (): boolean => performance.now() - began > load.seconds * 1_000;
-  if (load.probe !== null) await driver.probes(load.probe, PROBES, isOver, (ms) => latencies.push(ms));
+  if (probed !== null) await driver.probes(probed, PROBES, isOver, (ms) => latencies.push(ms));
   else if (load.rate === null) await driver.closed(inProgress, isOver, (ms) => latencies.push(ms));
   else await driver.open(load.rate, load.seconds, (ms) => latencies.push(ms));
   const seconds = (performance.now() - began) / 1_000;

@@ -155,7 +155,7 @@ function workTable(results: Results, workers: number): string[] {
 /** How often each part of a job is in a job of bare workerd that is polled once. The frames of a job cannot be measured alone. */
 const PARTS: readonly { label: string; times: number; cost: (probes: Required<Cell["probes"]>) => number }[] = [
   { label: "an HTTP request that the Worker answers alone", times: 2, cost: ({ edge }) => edge },
-  { label: "an RPC from it to the Durable Object", times: 2, cost: ({ edge, poll }) => poll - edge },
+  { label: "an RPC from it to the Durable Object", times: 1, cost: ({ edge, poll }) => poll - edge },
   { label: "a written row, with its share of the commit and of the output gate", times: 2, cost: ({ poll, write }) => write - poll },
   { label: "the hash and signature of a receipt", times: 1, cost: ({ poll, receipt }) => receipt - poll },
 ];
@@ -292,7 +292,7 @@ workers that are trusted may do. The plain Node program is the limit of what Jav
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1
-(docs/decisions/0016). A poll is one request with one RPC to the hub.
+(docs/decisions/0016). The poll that a job is compared with is one request with one RPC to the hub. That of a job which has just ended needs no RPC (docs/decisions/0018).
 Its writes keep the coordinator's pace (docs/decisions/0014).
 `;
   writeFileSync(join(FOLDER, "README.md"), text);

@@ -9,8 +9,8 @@ export const WORK_PER_JOB = {
     // It leaves when D1 has it. Under load one statement deletes many.
     "DELETE jobs",
   ],
-  /** RPCs to the hub: a commit and one poll, or a commit that waits for the end. */
-  rpcs: { polled: ["commit", "job"], waited: ["commit"] },
+  /** RPCs to the hub: a commit and polls while the job lives, or a commit that waits for the end. Where the router runs in the hub's isolate, a poll of its end needs none. */
+  rpcs: { polled: ["commit"], waited: ["commit"] },
   /** Batches of statements to D1; one takes up to 500 jobs under load. */
   d1Batches: 1,
   /** `job_assign`, `job_complete`, `job_complete_ack`: those of a worker that does not announce acknowledgements. */

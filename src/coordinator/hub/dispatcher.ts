@@ -44,6 +44,8 @@ export type DispatcherEvents = {
    * for a row that is gone. `payments` are those of the ledger that have changed, reservations among them.
    */
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
+  /** The ends of these jobs are on the disk. */
+  durable(ids: Iterable<string>): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
@@ -310,7 +312,10 @@ export class Dispatcher {
     }
     this.#pace.written();
     this.#journal.onDisk().then(
-      () => this.#pace.synced(),
+      () => {
+        this.#pace.synced();
+        this.#events.durable(stored.keys());
+      },
       () => {},
     );
     const lost = batch.outgoing.filter((message) => !this.#delivery.send(message, this.#state.jobs, batch.fresh)).map((message) => message.connId);

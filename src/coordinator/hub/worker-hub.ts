@@ -6,14 +6,15 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
-import { pageOf } from "../store/jobs.ts";
+import { pageOf, wasRefused } from "../store/jobs.ts";
+import { startHere } from "../store/recent-jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { CancelTokens, type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { ChainReads, chainSource, PaymentOrders } from "./doubts.ts";
 import { FreeCommits } from "./free-commits.ts";
-import { endedJob, liveJob, RecentJobs, userJob } from "./job-answers.ts";
+import { endedJob, liveJob, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { OfferedModels } from "./offered-models.ts";
@@ -56,7 +57,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #deadlines = new Deadlines();
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
-  readonly #recent = new RecentJobs();
+  readonly #recent = startHere();
   readonly #cancelTokens: CancelTokens;
   readonly #repeated = new RepeatedCommits(() => this.#dispatcher.state);
   readonly #pairingClaims: PairingClaims;
@@ -78,8 +79,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
     this.#cancelTokens = new CancelTokens(ctx.storage.sql);
     this.#pairingClaims = new PairingClaims(ctx.storage.sql, this.#settings.rates);
-    const ownerOf = this.#ownerOf;
-    this.#sockets = new Sockets(ctx, ownerOf, ({ key, authenticated, lastUsedAt }) => this.#keys.seen(key, authenticated, lastUsedAt, this.#clock.now()));
+    this.#sockets = new Sockets(ctx, this.#ownerOf, ({ key, authenticated, lastUsedAt }) => this.#keys.seen(key, authenticated, lastUsedAt, this.#clock.now()));
     this.#room = new StorageRoom(ctx.storage.sql, this.#settings);
     const clock = () => this.#clock.now();
     const chain = chainSource(this.#settings);
@@ -102,6 +102,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         written: (rows) => this.#written(rows),
+        durable: (ids) => this.#recent.becameDurable(ids, this.#clock.now()),
         settle: (key) => void this.#paidCommits.settle(key),
         isSettling: (key) => this.#paidCommits.isSettling(key),
         broken: () => ctx.abort("the journal cannot be read"),
@@ -131,7 +132,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       earlier: new EarlierCommits({ ...hub, recent: this.#recent }),
       models: () => this.#models.names(),
       refusal: (origin) => (this.#outbox.isFull ? { reason: "queue_full" } : this.#room.refusal(origin, this.#clock.now())),
-      job: (id, wait, client = "") => this.#job(id, wait, { owner: ownerOf(client), isCommit: true }),
+      job: (id, wait, client = "") => this.#job(id, wait, { owner: this.#ownerOf(client), isCommit: true }),
     };
     // The types of a Worker's own exports come from a generated file, and this Worker has none.
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
@@ -145,7 +146,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     });
     this.#orders = new PaymentOrders(hub);
     this.#chain = new ChainReads({ ...hub, source: chain });
-    this.#streams = new EventStreams({ ...hub, ownerOf, synced: () => ctx.storage.sync() });
+    this.#streams = new EventStreams({ ...hub, ownerOf: this.#ownerOf, synced: () => ctx.storage.sync() });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...hub, room: this.#room, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
     this.#boot();
@@ -360,7 +361,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     try {
       if (row === null) return this.#streams.lost(id);
       this.#streams.ended(row);
-      this.#recent.put(row);
+      this.#recent.put(id, { json: endedJob(row), refused: wasRefused(row) });
     } catch (error) {
       // The end is durable, and a poll reads it from the journal.
       logError("end_unread", { job: shortJobId(id), ...errorFacts(error) });
@@ -375,15 +376,13 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#arm();
   }
 
-  /**
-   * Sets the alarm to the earliest time at which something is due, after a pause if the last try failed: what is due would be due again at once. An earlier alarm
-   * stays, because setting one is a write.
-   */
+  /** Sets the alarm to the earliest time at which something is due. */
   #arm(pause: number = this.#dispatcher.isFailing ? TUNING.journalPause : 1): void {
     if (!this.#booted) return;
     const now = this.#clock.now();
     const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due].filter((due) => typeof due === "number");
     if (dues.length === 0) return;
+    // After a failed try what is due would be due again at once. An earlier alarm stays, because setting one is a write.
     const due = Math.max(Math.min(...dues), now + pause);
     if (this.#alarmAt !== null && this.#alarmAt <= due) return;
     this.#alarmAt = due;

@@ -13,6 +13,7 @@ import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
+import { endedHere } from "../store/recent-jobs.ts";
 import { tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
@@ -95,6 +96,9 @@ export function setSettlement(c: AppContext, settlement: string | null): void {
  * the hub did not answer, so that the job may exist anyway.
  */
 export async function findJobText(c: AppContext, id: string, wait: number): Promise<{ text: string | null; settlement: string | null; isReached: boolean }> {
+  const isFree = c.get("settings").testnetMode;
+  const ended = isFree ? endedHere(id, Date.now()) : null;
+  if (ended !== null) return { text: ended, settlement: null, isReached: true };
   const left = waitLeft(wait);
   // The hub must be asked first: a job leaves the hub only when D1 has it.
   const asked = await askJob(c, id, left).catch((error: unknown) => {
@@ -103,7 +107,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
   });
   const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
   // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
-  if (asked === null && row?.status === "failed" && !c.get("settings").testnetMode) return { text: null, settlement: null, isReached: false };
+  if (asked === null && row?.status === "failed" && !isFree) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
 }

@@ -5,6 +5,7 @@ import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
 import { Pace } from "../../../src/coordinator/hub/batch.ts";
 import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
+import { endedHere, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub> };
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };
@@ -25,6 +26,9 @@ export class WorkerHub extends DurableObject<Env> {
   readonly #nonces = new Map<WebSocket, string>();
   readonly #workers = new Map<WebSocket, Worker>();
   readonly #pace = new Pace();
+  /** The coordinator answers from these without an RPC, too. */
+  readonly #recent = startHere();
+  #ended: string[] = [];
   readonly #waits = new Map<string, () => void>();
   #writes: (() => void)[] = [];
   #after: (() => void)[] = [];
@@ -127,6 +131,8 @@ export class WorkerHub extends DurableObject<Env> {
       () => this.#sql.exec("UPDATE bare SET ended = ? WHERE id = ?", ended, job_id),
       () => {
         job.ended = ended;
+        this.#recent.put(job_id, { json: this.#text(job), refused: false });
+        this.#ended.push(job_id);
         this.#waits.get(job_id)?.();
         this.#waits.delete(job_id);
         answer("accepted");
@@ -150,8 +156,13 @@ export class WorkerHub extends DurableObject<Env> {
         });
         this.#statements += writes.length;
         this.#pace.written();
-        void this.ctx.storage.sync().then(() => this.#pace.synced());
         for (const one of afters) one();
+        const ids = this.#ended;
+        this.#ended = [];
+        void this.ctx.storage.sync().then(() => {
+          this.#pace.synced();
+          this.#recent.becameDurable(ids, Date.now());
+        });
         resolve();
       });
     }
@@ -227,7 +238,8 @@ export default {
       if (pathname === "/v1/health" || pathname === "/probe/edge") return new Response("{}", JSON_TYPE);
       if (pathname === "/probe/write") return new Response(`{"written":${await hub.write()}}`, JSON_TYPE);
       if (pathname === "/probe/receipt") return (await hub.receipt()) ? new Response('{"valid":true}', JSON_TYPE) : new Response(null, { status: 500 });
-      const text = await hub.job(pathname.slice("/v1/jobs/".length));
+      const jobId = pathname.slice("/v1/jobs/".length);
+      const text = endedHere(jobId, Date.now()) ?? (await hub.job(jobId));
       return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
     }
     // What a curve asks: the counts, and to fill it with what this hub does not have.

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { CommitResponse, Job } from "../../../src/protocol/job.ts";
 import { shortJobId } from "../../../src/protocol/text.ts";
+import { endedHere, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";
@@ -19,12 +20,19 @@ async function commit(): Promise<string> {
   return (await read(await post("/v1/jobs/commit/cheap", TASK), CommitResponse)).job_id;
 }
 
-/** Runs a job that ends with `output`, and waits until D1 has it. */
-async function ended(output: unknown): Promise<string> {
+/** Runs a job that ends with `output`. */
+async function completed(output: unknown): Promise<string> {
   const worker = await FakeWorker.connect();
   const [id] = await Promise.all([commit(), worker.complete(output)]);
   await worker.close();
+  return id;
+}
+
+/** Runs a job that ends with `output`, waits until D1 has it, and goes on in another isolate. */
+async function ended(output: unknown): Promise<string> {
+  const id = await completed(output);
   await recorded(id);
+  startHere();
   return id;
 }
 
@@ -60,6 +68,18 @@ describe("GET /v1/jobs/{id}", () => {
     const stored = await env.DB.prepare("SELECT result FROM jobs WHERE id = ?").bind(id).first<string>("result");
     for (const overrides of [{}, failingHub(LOST)])
       expect(await (await rest(`/v1/jobs/${id}`, {}, overrides)).text()).toContain(`"result":${stored},"receipt":{`);
+  });
+
+  test("what has just ended is answered without the hub and D1, where the router runs in the hub's isolate; with payments the hub is asked", async () => {
+    const id = await completed({ a: 1 });
+    await vi.waitFor(() => expect(endedHere(id, Date.now())).not.toBeNull());
+    const nothing = { ...failingHub(LOST), DB: failingDb() };
+    const job = await read(await rest(`/v1/jobs/${id.toUpperCase()}?wait=5`, {}, nothing), StrictJob);
+    expect(job).toMatchObject({ id, status: "completed", result: { a: 1 } });
+    expect((await rest(`/v1/jobs/${id}`, {}, { ...nothing, TESTNET_MODE: "false" })).status).toBe(503);
+    await recorded(id);
+    startHere();
+    expect(await read(await rest(`/v1/jobs/${id}`), StrictJob)).toEqual(job);
   });
 
   test("[API1] an id in upper case is the same id", async () => {

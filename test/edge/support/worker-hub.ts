@@ -6,6 +6,7 @@ import { app } from "../../../src/coordinator/app.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import type { WorkerHub } from "../../../src/coordinator/main.ts";
 import type { CommitInput } from "../../../src/coordinator/hub/rpc.ts";
+import { startHere } from "../../../src/coordinator/store/recent-jobs.ts";
 import type { Job } from "../../../src/protocol/job.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
@@ -182,14 +183,16 @@ export class TestHub {
     return this.inside((_, state) => state.storage.getAlarm());
   }
 
-  /** Evicts the hub: its memory is lost; storage, alarm and (by default) sockets stay. */
+  /** Evicts the hub: its memory and that of its isolate are lost; storage, alarm and (by default) sockets stay. */
   async evict(webSockets: "hibernate" | "close" = "hibernate"): Promise<void> {
     await evictDurableObject(this.stub, { webSockets });
+    startHere();
   }
 
   /** Kills the hub during its work; its sockets close. */
   async abort(): Promise<void> {
     await this.inside((_, state) => state.abort("test")).catch(() => {});
+    startHere();
   }
 
   /** Gives the hub a faulty D1, until the hub loses its memory or {@link healD1} is called. */

@@ -109,9 +109,9 @@ it("the floor is the sum of its parts, each as often as it is in a job", () => {
   const probes = { edge: 100, poll: 180, write: 240, receipt: 260 };
   const text = table({ ...results([...CELLS, cell("bare", 1, 900, { probes })]), labels: { ours: "this coordinator", bare: "bare workerd" } });
   expect(row(text, "an HTTP request that the Worker answers alone").slice(2, 5)).toEqual(["100", "2", "20 %"]);
-  expect(row(text, "an RPC from it to the Durable Object").slice(2, 5)).toEqual(["80", "2", "16 %"]);
-  // 200 + 160 + 120 + 80 of 1,000.
-  expect(row(text, "all of them").slice(2, 5)).toEqual(["560", "", "56 %"]);
+  expect(row(text, "an RPC from it to the Durable Object").slice(2, 5)).toEqual(["80", "1", "8 %"]);
+  // 200 + 80 + 120 + 80 of 1,000.
+  expect(row(text, "all of them").slice(2, 5)).toEqual(["480", "", "48 %"]);
   expect(table(results(CELLS))).not.toContain("all of them");
   // A row that costs less than the request it came with: the rounds of this run say nothing about parts.
   const noise = table({ ...results([...CELLS, cell("bare", 1, 900, { probes: { ...probes, write: 170 } })]), labels: { bare: "bare workerd" } });

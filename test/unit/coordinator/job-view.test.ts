@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { RecentJobs } from "../../../src/coordinator/hub/job-answers.ts";
 import { jobJson } from "../../../src/coordinator/store/jobs.ts";
-import type { JournalRow } from "../../../src/coordinator/store/record.ts";
+import { endedHere, RecentJobs, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { Job } from "../../../src/protocol/job.ts";
 
@@ -30,42 +29,47 @@ describe("jobJson", () => {
 });
 
 describe("[API6] the jobs that ended recently", () => {
-  const row: JournalRow = {
-    ...{ id: ID, job_type: "TASK", task_type: null, policy: "CHEAP", privacy_class: "PUBLIC", user_id: "u", payload: "{}", payload_bytes: 2 },
-    ...{ created_at: CREATED, rev: 3, status: "completed", attempt: 1, provider_pubkey: "k", holders: "[]", snapshot: null, receipt: null },
-    ...{
-      result: JSON.stringify({ output: "x".repeat(TUNING.recentChars / 4) }),
-      completed_at: CREATED,
-      ended_at: CREATED,
-      synced_rev: 0,
-      client: "",
-      payer: "",
-    },
-  };
+  const job = { json: "x".repeat(TUNING.recentChars / 4), refused: false };
 
   test("as many are kept as fit, the newest ones", () => {
     const recent = new RecentJobs();
-    for (let n = 0; n < 9; n++) recent.put({ ...row, id: String(n) });
+    for (let n = 0; n < 9; n++) recent.put(String(n), job);
     expect(Array.from({ length: 9 }, (_, n) => recent.get(String(n)) !== undefined)).toEqual([...Array.from({ length: 6 }, () => false), true, true, true]);
   });
 
   test("when they do not fit any more, a tenth is forgotten, so that the next ones fit", () => {
     const recent = new RecentJobs();
-    const result = JSON.stringify({ output: "x".repeat(TUNING.recentChars / 1_000) });
+    const shorter = { ...job, json: "x".repeat(TUNING.recentChars / 1_000 + 200) };
     const kept = (): number[] => Array.from({ length: 1_500 }, (_, n) => n).filter((n) => recent.get(String(n)) !== undefined);
     const sizes = Array.from({ length: 1_500 }, (_, n) => {
-      recent.put({ ...row, id: String(n), result });
+      recent.put(String(n), shorter);
       const ids = kept();
       expect(ids.at(-1)).toBe(n);
       expect(ids).toHaveLength(n - (ids[0] ?? 0) + 1);
       return ids.length;
     });
-    // A text is a little longer than its result.
     const most = Math.max(...sizes);
     const afterFirst = sizes.slice(most);
     expect(most).toBeGreaterThan(900);
     expect(most).toBeLessThan(1_000);
     expect(Math.min(...afterFirst)).toBeLessThan(0.91 * most);
     expect(Math.min(...afterFirst)).toBeGreaterThan(0.89 * most);
+  });
+
+  test("an end is told without the hub as soon as it is durable, only in the hub's isolate, and only for a short time", () => {
+    const [now, json] = [1_000_000, '{"status":"completed"}'];
+    const earlier = startHere();
+    earlier.put("early", { json, refused: false });
+    earlier.becameDurable(["early", "unknown"], now);
+    expect(endedHere("early", now)).toBe(json);
+    const recent = startHere();
+    expect(endedHere("early", now)).toBeNull();
+    recent.put("late", { json, refused: false });
+    expect({ ofHub: recent.get("late")?.json, here: endedHere("late", now) }).toEqual({ ofHub: json, here: null });
+    recent.becameDurable(["late"], now);
+    const times = [now - 1, now, now + TUNING.recentHere - 1, now + TUNING.recentHere];
+    expect(times.map((time) => endedHere("late", time))).toEqual([null, json, json, null]);
+    recent.clear();
+    expect(endedHere("late", now)).toBeNull();
   });
 });
