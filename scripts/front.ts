@@ -125,7 +125,7 @@ function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) => bool
   const onread = { buffer: READ, callback: (length: number): boolean => read(Buffer.from(READ.subarray(0, length))) };
   const workerd = connect({ ...to, allowHalfOpen: true, noDelay: true, onread });
   workerd.once("connect", () => reached(workerd));
-  workerd.once("error", (error) => {
+  workerd.on("error", (error) => {
     if (codeOf(error) === "EAGAIN") setTimeout(() => reach(to, client, read, reached), AGAIN_MS);
     else client.destroy();
   });

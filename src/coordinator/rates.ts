@@ -115,11 +115,13 @@ export class SlidingWindow {
 
   /** The sum of a key, which is kept from now on. */
   #sumOf(key: string): SlidingSum {
-    const sum = this.#lookUp(key);
-    if (!this.#sums.has(key) && this.#sums.size >= this.#mostKeys) {
+    const known = this.#sums.get(key);
+    if (known !== undefined) return known;
+    if (this.#sums.size >= this.#mostKeys) {
       const [oldest] = this.#sums.keys();
       if (oldest !== undefined) this.#sums.delete(oldest);
     }
+    const sum = new SlidingSum(this.#period);
     this.#sums.set(key, sum);
     return sum;
   }

@@ -1,5 +1,5 @@
 // Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { readJson } from "../../protocol/json.ts";
 import { LIMITS, MiB } from "../../protocol/limits.ts";
@@ -125,7 +125,7 @@ const TOKEN = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.userTokenChars}}$`);
 export function readUserToken(header: string | undefined, userId: string): Result<string | null, string> {
   if (header === undefined) return { ok: true, value: null };
   if (!TOKEN.test(header)) return { ok: false, reason: `X-User-Token must be 1 to ${LIMITS.userTokenChars} printable ASCII characters` };
-  return { ok: true, value: createHash("sha256").update(`compute-router/user-token/v1\n${userId}\n${header}`).digest("hex") };
+  return { ok: true, value: hash("sha256", `compute-router/user-token/v1\n${userId}\n${header}`) };
 }
 
 /** True if a request with the token hash `given` may act for a user whose stored hash is `bound`. The comparison takes constant time. */

@@ -1,5 +1,5 @@
 // Checks a worker's result before dispatch decides about it: size, receipt, shape. On a job's way: complete → verify.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { type JobType, type Receipt, ReceiptFields, type TaskType } from "../../protocol/job.ts";
 import { isJsonObject, isWellFormedJson } from "../../protocol/json.ts";
@@ -177,8 +177,8 @@ function faultOf(receipt: Receipt, signature: Uint8Array, frame: JobComplete, ou
   }
   if (!isWellFormedJson(frame.output))
     return "hash: expected an output of well-formed Unicode; half of a surrogate pair is not a character: cut texts only between characters";
-  const hash = `sha256:${createHash("sha256").update(outputText, "utf8").digest("hex")}`;
-  if (!sameHash(receipt.output_hash, hash)) return `hash: expected ${hash} of the output as JSON.stringify writes it`;
+  const outputHash = `sha256:${hash("sha256", outputText)}`;
+  if (!sameHash(receipt.output_hash, outputHash)) return `hash: expected ${outputHash} of the output as JSON.stringify writes it`;
   // The worker does not know the payment of its job, so it must not sign one.
   if (receipt.payment_ref !== null) return "signature: expected a receipt whose payment_ref is null";
   return verifySync(receiptText(receipt), signature, key) ? null : `signature: expected that of ${key} over the UTF-8 of ${receiptText(receipt)}`;

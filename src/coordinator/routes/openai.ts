@@ -1,5 +1,5 @@
 // The endpoints of OpenAI's API, in front of the same jobs [API9]. On a job's way: a request becomes a commit, and the job's end becomes the answer.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createParser } from "eventsource-parser";
 import type { MiddlewareHandler } from "hono";
 import { parseCommit } from "../../protocol/job.ts";
@@ -131,7 +131,7 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
 function userOf(c: AppContext): string {
   const key = idempotencyKey(c);
   const source = key === null ? crypto.randomUUID() : `${clientOf(c.req.raw, c.get("settings"))}\n${key}`;
-  return `openai-${createHash("sha256").update(source).digest("hex")}`;
+  return `openai-${hash("sha256", source)}`;
 }
 
 /**
@@ -140,7 +140,7 @@ function userOf(c: AppContext): string {
  */
 function clientSecret(c: AppContext): string {
   const header = c.req.header("Authorization") ?? "";
-  return header === "" ? "" : createHash("sha256").update(header).digest("hex");
+  return header === "" ? "" : hash("sha256", header);
 }
 
 async function waited(c: AppContext, head: Head, headers: Accepted["headers"], leave: () => void): Promise<Response> {

@@ -67,7 +67,7 @@ export class UserPanel {
   settle(): boolean {
     if (this.#lacksToken()) {
       this.#details.open = true;
-      this.#say("Enter a token, or switch its protection off.", "bad");
+      this.#say("Enter a token, or switch its protection off.", "bad", this.#token);
       this.#token.focus();
       return false;
     }
@@ -77,7 +77,7 @@ export class UserPanel {
   /** Says that the token protects nothing. */
   warn(): void {
     this.#details.open = true;
-    this.#say("The token has no effect, because the first code of this user id was made without one. A new user id can have a token.", "bad");
+    this.#say("The token has no effect, because the first code of this user id was made without one. A new user id can have a token.", "bad", this.#token);
   }
 
   /** Opens the field of the token, because the token is missing or wrong. */
@@ -137,8 +137,9 @@ export class UserPanel {
     this.#show.setAttribute("aria-pressed", String(isShown));
   }
 
-  #say(text: string, tone: "good" | "bad" | null): void {
+  /** A bad message is about one of the fields. */
+  #say(text: string, tone: "good" | "bad" | null, about: HTMLInputElement = this.#id): void {
     showMessage(this.#result, text, tone);
-    this.#id.setAttribute("aria-invalid", String(tone === "bad"));
+    for (const field of [this.#id, this.#token]) field.setAttribute("aria-invalid", String(tone === "bad" && field === about));
   }
 }
