@@ -32,7 +32,7 @@ export type Listen = { host: string; port: number };
  * so would a thread that compiles: TurboFan gets only what is called most (docs/decisions/0016).
  */
 export function v8Flags(cores: number = availableParallelism()): string {
-  const sizes = "--min-semi-space-size=2 --max-semi-space-size=4 --initial-old-space-size=4 --heap-growing-percent=100";
+  const sizes = "--min-semi-space-size=2 --max-semi-space-size=8 --initial-old-space-size=4 --heap-growing-percent=100";
   return cores > 1 ? sizes : `${sizes} --single-threaded-gc --invocation-count-for-turbofan=100000`;
 }
 

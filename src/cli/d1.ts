@@ -21,6 +21,8 @@ type Place = { config: string; state?: string | undefined; remote?: boolean | un
 export function runSql<T>({ config, state, remote }: Place, row: z.ZodType<T>, sql: string): T[] {
   if ((remote === true) === (state !== undefined))
     throw new CliError(EXIT.usage, "select the database: --state FOLDER for a coordinator on this machine, or --remote");
+  if (!existsSync(config))
+    throw new CliError(EXIT.usage, `there is no file ${config}; --config must be the wrangler file of the instance, such as wrangler.evm.toml`);
   const where = state === undefined ? ["--remote"] : ["--local", "--persist-to", state];
   const execute = () => wrangler(["execute", "DB", "-c", config, ...where, "--json", "--command", sql]);
   let run = execute();

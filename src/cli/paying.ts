@@ -1,5 +1,6 @@
 // Paying: the hook of `--payer`, a module of the user, which has the wallet (this program has none and reads no keys), what a commit that failed may have
 // cost, and the spending limit of `compute-router mcp`.
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { keptNothing, mayBeAccepted } from "../sdk/commit.ts";
@@ -52,9 +53,12 @@ function maxPriceIn(text: string): number {
 }
 
 async function loadHook(file: string): Promise<PaymentHook> {
+  const path = resolve(file);
+  // Otherwise the error would name a file of this program, which imports the module.
+  if (!existsSync(path)) throw new CliError(EXIT.usage, `--payer: there is no file ${path}`);
   let module: { default?: ClientOptions["payment"] };
   try {
-    module = await import(pathToFileURL(resolve(file)).href);
+    module = await import(pathToFileURL(path).href);
   } catch (error) {
     throw new CliError(EXIT.usage, `--payer: cannot load ${file}: ${error instanceof Error ? error.message : "unknown error"}`, { cause: error });
   }

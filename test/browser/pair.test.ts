@@ -205,6 +205,12 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#user-result", "1 to 128 characters");
     expect(await invalid(tab)).toEqual(["user-id"]);
     await tab.press("Make one");
+    await tab.page.getByLabel("Protect it with a token").check();
+    await tab.page.getByLabel("Token", { exact: true }).fill("é");
+    await tab.press("Use this");
+    await tab.says("#user-result", "userToken");
+    expect(await invalid(tab)).toEqual(["user-token"]);
+    await tab.page.getByLabel("Protect it with a token").uncheck();
     await tab.says("#no-workers", "None yet");
     await context.setOffline(true);
     await tab.press("Make a code");

@@ -40,12 +40,12 @@ import type { WorkerKeys } from "./worker-keys.ts";
 /** What the dispatcher reports to the hub. */
 export type DispatcherEvents = {
   /**
-   * The rows of these jobs are durable and newer than in D1, each with the bytes of its payload and result. `ended` has the rows of the ends among them; null
+   * The rows of these jobs are in the journal and newer than in D1, each with the bytes of its payload and result. The platform holds what is sent until they are on the disk. `ended` has the rows of the ends among them; null
    * for a row that is gone. `payments` are those of the ledger that have changed, reservations among them.
    */
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
-  /** The ends of these jobs are on the disk. */
-  durable(ids: Iterable<string>): void;
+  /** The ends of these jobs, which were written before, are on the disk: who is told of them now needs no hold of the platform. */
+  onDisk(ids: Iterable<string>): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
   /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
@@ -314,7 +314,7 @@ export class Dispatcher {
     this.#journal.onDisk().then(
       () => {
         this.#pace.synced();
-        this.#events.durable(stored.keys());
+        this.#events.onDisk(stored.keys());
       },
       () => {},
     );

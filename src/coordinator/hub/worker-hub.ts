@@ -102,7 +102,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       clock,
       events: {
         written: (rows) => this.#written(rows),
-        durable: (ids) => this.#recent.becameDurable(ids, this.#clock.now()),
+        onDisk: (ids) => this.#recent.becameDurable(ids, this.#clock.now()),
         settle: (key) => void this.#paidCommits.settle(key),
         isSettling: (key) => this.#paidCommits.isSettling(key),
         broken: () => ctx.abort("the journal cannot be read"),

@@ -10,7 +10,7 @@ export class RecentJobs {
   readonly #jobs = new Map<string, RecentJob>();
   #chars = 0;
 
-  /** The job as the hub knows it, which tells nobody of an end that is not durable. */
+  /** For the hub only: the end may not be on the disk yet, and the platform holds what the hub answers until it is. */
   get(id: string): Pick<RecentJob, "json" | "refused"> | undefined {
     return this.#jobs.get(id);
   }
@@ -23,8 +23,8 @@ export class RecentJobs {
 
   /** Keeps the answer of a job that has ended. */
   put(id: string, job: Pick<RecentJob, "json" | "refused">): void {
+    this.#chars += job.json.length - (this.#jobs.get(id)?.json.length ?? 0);
     this.#jobs.set(id, { ...job, durableAt: null });
-    this.#chars += job.json.length;
     if (this.#chars <= TUNING.recentChars) return;
     // A tenth at once: each new loop over a map steps over the entries that were deleted before.
     for (const [oldest, { json }] of this.#jobs) {

@@ -53,7 +53,8 @@ class PairPage {
     try {
       this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
     } catch (error) {
-      return { ok: false, reason: error instanceof InvalidOptionError ? `This user id or token cannot be used: ${error.message}` : errorText(error) };
+      if (!(error instanceof InvalidOptionError)) return { ok: false, reason: { text: errorText(error), isToken: false } };
+      return { ok: false, reason: { text: `This user id or token cannot be used: ${error.message}`, isToken: error.option === "userToken" } };
     }
     this.#user = user;
     this.#waiting?.abort();

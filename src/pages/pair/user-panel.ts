@@ -3,8 +3,8 @@ import { copyOnClick, element, keepFocus, setText, showMessage } from "../shell/
 import type { Result } from "../../protocol/result.ts";
 import { randomSecret, type User } from "./stored.ts";
 
-/** Uses a user from now on. Gives whether the browser stores it, or what is wrong with it. */
-export type OnUse = (user: User) => Result<{ isStored: boolean }, string>;
+/** Uses a user from now on. Gives whether the browser stores it, or what is wrong with its id or token. */
+export type OnUse = (user: User) => Result<{ isStored: boolean }, { text: string; isToken: boolean }>;
 
 /** The form for the user id and the optional token that protects it. */
 export class UserPanel {
@@ -94,8 +94,9 @@ export class UserPanel {
     const user = this.#entered();
     const use = this.#onUse(user);
     if (!use.ok) {
-      this.#say(use.reason, "bad");
-      this.#id.focus();
+      const about = use.reason.isToken ? this.#token : this.#id;
+      this.#say(use.reason.text, "bad", about);
+      about.focus();
       return false;
     }
     this.#used = user;

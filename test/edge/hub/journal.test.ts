@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { JobEnd, JobFacts } from "../../../src/coordinator/dispatch/index.ts";
 import type { CheckedCompletion } from "../../../src/coordinator/hub/completion-check.ts";
 import { Journal } from "../../../src/coordinator/hub/journal.ts";
+import { endedHere } from "../../../src/coordinator/store/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
@@ -54,4 +55,27 @@ test("a job that has ended is not kept in memory again, because nothing would fo
     journal.insertEnded(facts("second"), '{"input":"x"}', origin, end("second", {}), undefined);
     expect(exec.mock.calls.map(([query]) => query.slice(0, 6))).toEqual(["INSERT", "UPDATE"]);
   });
+});
+
+test.each(["has it", "refuses it"])("[JB9] the router tells an end without the hub only when it is on the disk, which %s", async (answer) => {
+  const hub = new TestHub();
+  const worker = await hub.worker();
+  const id = await hub.commit();
+  const job = await worker.assigned();
+  let disk = Promise.withResolvers<void>();
+  await hub.inside((_hub, { storage }) => {
+    disk = Promise.withResolvers();
+    vi.spyOn(storage, "sync").mockReturnValue(disk.promise);
+  });
+  await worker.complete(job);
+  expect(await hub.stub.job(id, 0)).toContain('"completed"');
+  expect(endedHere(id, Date.now())).toBeNull();
+  const told = await hub.inside(async () => {
+    if (answer === "has it") disk.resolve();
+    else disk.reject(new Error("disk"));
+    await new Promise((resolve) => setTimeout(resolve));
+    return endedHere(id, Date.now());
+  });
+  if (answer === "has it") expect(told).toContain('"completed"');
+  else expect(told).toBeNull();
 });

@@ -69,11 +69,12 @@ it.each(["x", "-1", "0.0000001"])("--max-price %s is told by the name of the opt
 });
 
 it.each([
+  [null, "--payer: there is no file FILE"],
   ["throw new Error('no seed');", "--payer: cannot load FILE: no seed"],
   ["export default { pay: 1 };", "--payer: the default export of FILE must be a payment hook, such as payWithEvm(account)"],
 ])("a module without a payment hook is told before anything is asked: %s", async (text, message) => {
   const file = join(temporaryFolder(), "payer.mjs");
-  writeFileSync(file, text);
+  if (text !== null) writeFileSync(file, text);
   const router = await RouterServer.start({ gated: true });
   const { code, stderr } = await runHere(["run", "hi", "--payer", file, "--url", router.url]);
   expect({ code, stderr: stderr.replaceAll(file, "FILE") }).toEqual({ code: 2, stderr: `${message}\n` });

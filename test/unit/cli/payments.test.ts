@@ -121,14 +121,14 @@ test("with --remote the deployed database is asked, and no statement counts that
   const env = { PATH: [folder, process.env["PATH"]].join(delimiter) };
   const list = (script: string) => {
     writeFileSync(join(folder, "npx"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    return runHere(["payments", "list", "--config", "x.toml", "--remote"], { env });
+    return runHere(["payments", "list", "--config", "wrangler.svm.toml", "--remote"], { env });
   };
   const asked = join(folder, "asked");
   expect(await list(`echo "$@" > '${asked}'; echo '[{"results":[]}]'`)).toMatchObject({ code: 0 });
-  expect(readFileSync(asked, "utf8")).toMatch(/^--no-install wrangler d1 execute DB -c x\.toml --remote --json --command SELECT /);
+  expect(readFileSync(asked, "utf8")).toMatch(/^--no-install wrangler d1 execute DB -c wrangler\.svm\.toml --remote --json --command SELECT /);
   expect(await list(`echo '[{"results":[]}]'; exit 1`)).toMatchObject({ code: 1, stderr: expect.stringContaining("wrangler could not use the database") });
   for (const place of [[], ["--remote", "--state", folder]]) {
-    const unclear = await runHere(["payments", "list", "--config", "x.toml", ...place], { env });
+    const unclear = await runHere(["payments", "list", "--config", "wrangler.svm.toml", ...place], { env });
     expect(unclear).toMatchObject({ code: 2, stderr: expect.stringContaining("select the database: --state FOLDER") });
   }
 });

@@ -131,6 +131,7 @@ describe("compute-router", () => {
     [["payments", "void", JOB_ID, "--reason", "a\u001B[2J", "--config", "x.toml", "--state", "x"], "--reason must be 1 to 200 printable characters"],
     [["payments", "list", "--phase", "lost", "--config", "x.toml", "--state", "x"], "--phase"],
     [["payments", "show", JOB_ID, "--config", "x.toml"], "select the database"],
+    [["payments", "list", "--config", "x.toml", "--remote"], "there is no file x.toml; --config must be the wrangler file of the instance"],
     [["verify", "r.json"], "--result RESULT.json or --job JOB.json"],
     [["worker", "--state", "/proc/nope"], "unknown option --state; see: npx compute-router worker --help"],
     [["worker", "--bogus", "v"], "unknown option --bogus"],
