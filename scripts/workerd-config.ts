@@ -58,7 +58,7 @@ export async function bundled(main: string, { serves, watches }: Pick<WorkerdOpt
     external: ["node:*", "cloudflare:*"],
     // workerd has the modules of Node under their full names only.
     alias: Object.fromEntries(builtinModules.filter((name) => !name.startsWith("_") && !name.includes(":")).map((name) => [name, `node:${name}`])),
-    // The value of an emulation: what is trusted at Cloudflare only is not trusted here.
+    // The value of an emulation: what is trusted on Cloudflare only is not trusted here.
     define: { "process.env.NODE_ENV": '"development"' },
     logLevel: "silent",
   });

@@ -4,7 +4,7 @@
 /** What `within` gives when the time is up. */
 export const LATE = Symbol("late");
 
-/** Waits for `call` for at most `ms`; gives its value, or `LATE`. @throws what `call` throws in time */
+/** Waits for `call` for at most `ms`; returns its value, or `LATE`. @throws what `call` throws in time */
 export async function within<T>(ms: number, call: PromiseLike<T>): Promise<T | typeof LATE> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<typeof LATE>((resolve) => {

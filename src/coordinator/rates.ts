@@ -45,7 +45,7 @@ export class SlidingSum {
   }
 
   /**
-   * Clears the slices that have begun since, and gives the newest one. If the clock went back, counting goes on in the newest slice so far. If it went back
+   * Clears the slices that have begun since, and returns the newest one. If the clock went back, counting goes on in the newest slice so far. If it went back
    * by more than a period, the sum starts again: otherwise nothing would leave it until the clock is there again.
    */
   #advance(now: number): number {

@@ -8,6 +8,8 @@ import { MINUTE, SECOND } from "../protocol/times.ts";
 export const TUNING = {
   /** An alarm that is later than this counts as lost. */
   alarmLost: 1 * SECOND,
+  /** If the alarm is later than this when the hub starts, the hub was down, and its workers may need a while to come back [JB4]. */
+  outage: 5 * SECOND,
   /** The times of the last frame and of the last job in a socket's attachment may be this old, because writing them costs. */
   seenSaved: 5 * SECOND,
   /** A socket that has sent a frame within this time is not asked for its last heartbeat. Shorter than `TIMING.alive` and all other times of silence. */

@@ -51,6 +51,8 @@ export const LIMITS = {
   modelsRemembered: 1_000,
   /** Models of one network that a hub remembers after their last worker has left [JB10]. */
   modelsRememberedPerNetwork: 100,
+  /** Of so many jobs one goes to a worker on probation although a proven worker is idle [JB11]. */
+  probationShare: 5,
   /** Models that `GET /v1/models` lists [JB10]. */
   modelsListed: 1_000,
   /** Largest `max_tokens`. */

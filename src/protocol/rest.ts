@@ -189,7 +189,7 @@ export type PaymentRequired = z.infer<typeof PaymentRequired>;
 
 /** What a payer has on the router's books, because a paid job failed. Amounts in atomic units of the token, of which USDC has a million to the dollar [PY9]. */
 export type Credit = {
-  /** The amount of this job: what came into the balance, or what was taken from it. */
+  /** The amount of this job: what was credited to the balance, or taken from it. */
   amount: string;
   /** CAIP-2 network and token, `eip155:10143/0x534b…`. */
   asset: string;

@@ -36,6 +36,8 @@ export const TIMING = {
   modelRemembered: 5 * MINUTE,
   /** How long after a restart any model counts as offered, because its workers may come back [JB10]. */
   modelsReturn: MINUTE,
+  /** How long a job may wait that waited when the coordinator went down, counted from its start: its workers come back meanwhile [JB4]. */
+  outageWindow: MINUTE,
   /** Heartbeat interval of a worker [SPEC]. */
   heartbeat: 10 * SECOND,
   /** A worker that is silent for longer gets no job [WS6]. */

@@ -145,7 +145,7 @@ export type Cancellation = {
   job: Job;
   /** True if money has moved for this job, false if the router says that none has; null if it says nothing: the job was free, or nothing is settled. */
   charged: boolean | null;
-  /** The payer's balance, if the money of this job came into it or was taken from it; otherwise null. */
+  /** The payer's balance, if the money of this job was credited to it or taken from it; otherwise null. */
   credit: Credit | null;
 };
 

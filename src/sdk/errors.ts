@@ -272,7 +272,7 @@ export class JobFailedError extends ComputeRouterError {
   readonly jobId: string | null;
   /** `result.error` of the job. */
   override readonly cause: string;
-  /** The payer's balance, if the money of this job came into it; null if it did not, or if that is not known. */
+  /** The payer's balance, if the money of this job was credited to it; null if it was not, or if that is not known. */
   credit: Credit | null = null;
   /** True if money has moved for this job, as its `PAYMENT-RESPONSE` says; false if none has; null if that is not known. */
   charged: boolean | null = null;

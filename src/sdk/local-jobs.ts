@@ -127,7 +127,7 @@ export class UsageSum {
   add({ id: jobId, status, result }: Job, { charged, credit }: Money): void {
     const price = this.#paid.get(jobId);
     if (charged !== null && this.#paid.delete(jobId)) remember(this.#clear, jobId);
-    // The money of a failed job that came into the balance is not spent.
+    // The money of a failed job that was credited to the balance is not spent.
     if (price !== undefined && charged === true && !(status === "failed" && credit !== null)) this.#spent += parsePrice(price) ?? 0n;
     if (this.#counted.has(jobId)) return;
     remember(this.#counted, jobId);

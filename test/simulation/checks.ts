@@ -222,7 +222,9 @@ export class Checks {
     const live = state.jobs.get(job.id);
     if (event.type === "submit" && this.#isNew && live !== undefined) checkAccepted(state, live);
     if (!("reason" in answer) || answer.reason !== "queue_full") return;
-    const payer = event.payment === undefined ? null : (state.ledger.payments.get(event.payment.key)?.payer ?? event.payment.payer);
+    const stored = event.type === "reserve" ? event.stored : event.payment?.stored;
+    const { payment } = event;
+    const payer = payment === undefined ? null : ((state.ledger.payments.get(payment.key) ?? stored)?.payer ?? payment.payer);
     // Only the platform knows that a worker that was found silent has sent a heartbeat since. The hub asks it once a second at most, because strangers choose
     // how many silent workers and how many refused jobs there are.
     const isFound = (worker: Worker) => worker.silent && now - state.silentCheckedAt < SILENT_RECHECKED;

@@ -15,7 +15,7 @@ type Completion = EventOf<"complete">;
  */
 export function complete(state: DispatchState, worker: Worker, event: Completion, ctx: ReduceContext): void {
   const job = state.jobs.get(event.jobId);
-  // The shell looks a job up that has ended, and answers.
+  // The shell looks up ended jobs and answers for them.
   if (job === undefined) return;
   if (!job.holders.some((holder) => holder.key === worker.key)) {
     answer(event, { status: "rejected", error: "not_assigned" }, ctx);

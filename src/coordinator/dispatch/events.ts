@@ -11,7 +11,7 @@ export type Verdict = "valid" | "invalid_receipt" | "output_too_large" | "worker
 
 /**
  * The payment of a submit: the key of a reserved payment that the facilitator verified as `payer`'s. `stored` is the ledger's row of a payment that is done,
- * for a request that comes again. `byRequest`: the request itself asks the facilitator, if a worker is claimed at once [PY7].
+ * for a repeated request. `byRequest`: the request itself asks the facilitator, if a worker is claimed at once [PY7].
  */
 export type Paying = { key: string; payer: string | null; stored?: Payment | null; byRequest?: boolean };
 
@@ -26,9 +26,9 @@ export type DispatchEvent =
    * none.
    */
   | { type: "settled"; key: string; settlement: Settlement; by: "hub" | "request"; stored: Payment | null }
-  /** The operator's word about an unresolved payment: the money has moved, or it has not. `stored` as in `settled` [PY8]. */
+  /** The operator's decision about an unresolved payment: the money has moved, or it has not. `stored` as in `settled` [PY8]. */
   | { type: "order"; key: string; verb: OrderVerb; stored: Payment | null }
-  /** The chain's word about a payment in doubt. `stored` as in `settled` [PY8]. */
+  /** What the chain shows about a payment in doubt. `stored` as in `settled` [PY8]. */
   | { type: "chain"; key: string; finding: Finding; stored: Payment | null }
   | {
       type: "register";
@@ -78,6 +78,8 @@ export type DispatchEvent =
   | { type: "restored"; damaged: readonly string[]; models?: readonly StoredModel[] }
   /** The sockets that outlived the hub's memory have their workers again. */
   | { type: "sockets_restored" }
+  /** The hub was down until now: its workers have lost their connections and need a while to come back. */
+  | { type: "outage" }
   | { type: "paired"; userId: string; key: string }
   | { type: "disconnect"; connId: string }
   | { type: "heard"; connId: string }
@@ -135,7 +137,7 @@ export type RowChange =
    * reservation is kept in memory only: the hub writes no row [PY5].
    */
   | { type: "save_payment"; payment: Payment; opensCredit?: true; becomesUnresolved?: true }
-  /** Forget this reservation, so that the same payment can come again. It has no row: the hub writes nothing. */
+  /** Forget this reservation, so that the same payment can be sent again. It has no row: the hub writes nothing. */
   | { type: "drop_payment"; key: string };
 
 /** A frame for a socket, or its close. Everything is sent in order, after the rows are durable. */
@@ -163,8 +165,8 @@ export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" 
 /** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
 export type OrderVerb = "credit" | "void";
 /**
- * The outcome of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: a
- * bug has set the payment aside, and its money is in its payer's balance already.
+ * The outcome of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: the
+ * payment is quarantined, and its money is in its payer's balance already.
  */
 export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "has_balance" | "no_such_payment";
 

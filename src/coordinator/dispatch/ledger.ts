@@ -146,7 +146,7 @@ export function checkMove(key: string, from: PaymentStep, to: PaymentStep): void
   if (!legal.includes(to)) throw new IllegalMove(key, from, to);
 }
 
-/** True if it is not known whether the money of a payment has moved, so that the chain's word counts. Only the operator decides about a payment that a bug has set aside. */
+/** True if it is not known whether the money of a payment has moved, so that what the chain shows counts. Only the operator decides about a payment that is quarantined. */
 export function isInDoubt({ phase, doubts }: Pick<Payment, "phase" | "doubts">): boolean {
   if (phase.kind === "unresolved") return phase.reason !== "illegal_move";
   return phase.kind === "unknown" || (phase.kind === "settling" && doubts > 0);
@@ -212,7 +212,7 @@ export type Settlement =
   | { kind: "refused" }
   | { kind: "already_used" }
   | { kind: "not_asked" }
-  /** `mayStillRun`: there was no answer in time, and the facilitator may still be at it. */
+  /** `mayStillRun`: there was no answer in time, and the facilitator may still be processing it. */
   | { kind: "unknown"; lost: boolean; mayStillRun?: true };
 
 /**

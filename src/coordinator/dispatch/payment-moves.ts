@@ -19,7 +19,7 @@ function savePayment(state: DispatchState, payment: Payment, ctx: ReduceContext,
   ctx.rows.push({ type: "save_payment", payment: { ...payment }, ...news });
 }
 
-/** Forgets a payment, so that the same one can come again. @throws {IllegalMove} */
+/** Forgets a payment, so that the same one can be sent again. @throws {IllegalMove} */
 export function forgetPayment(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   checkMove(payment.key, stepOf(payment), "none");
   dropPayment(state.ledger, payment);
@@ -40,7 +40,7 @@ export function isPaid(state: DispatchState, job: LiveJob): boolean {
 
 /**
  * Starts to settle a payment: by the request that brought it, or by the hub, which does so as soon as fewer of its settlements are under way [PY7]. If its job
- * has ended and the chain is read, it waits until it has expired: another call tells nothing that the chain does not, and could move money for nothing [PY8].
+ * has ended and the chain is read, it waits until it has expired: another call tells nothing that the chain does not, and could move money needlessly [PY8].
  */
 export function startSettling(state: DispatchState, payment: Payment, ctx: ReduceContext): void {
   const { settlingByHub, settlingByRequest, settleQueue, askQueue, timers } = state.ledger;
@@ -203,7 +203,7 @@ function lend(state: DispatchState, lender: Payment, loan: Loan, ctx: ReduceCont
   if (lender.credit === undefined) return;
   const lent = BigInt(lender.credit.lent) + loan.lent;
   const left = BigInt(lender.credit.left) - loan.lent - loan.spent;
-  // Of a payment that a bug has set aside it must stay known that its money was a credit: an order of the operator would make it one again.
+  // Of a quarantined payment it must stay known that its money was a credit: an order of the operator would make it one again.
   if (left + lent === 0n && lender.phase.kind !== "unresolved") delete lender.credit;
   else lender.credit = { ...lender.credit, left: String(left), lent: String(lent) };
   if (lender === payment) return;

@@ -193,7 +193,7 @@ export class IdlePool {
     this.moved.delete(key);
   }
 
-  /** Gives those that have changed their present place, which is null for a worker that is not idle. */
+  /** Updates the place of each worker that has changed; removes one that is not idle. */
   place(placeOf: (key: string) => { order: number; seq: number } | null): void {
     for (const key of this.moved) {
       const place = placeOf(key);

@@ -100,6 +100,8 @@ function handleWithoutAnswer(state: DispatchState, event: Exclude<DispatchEvent,
       return restored(state, event, ctx);
     case "sockets_restored":
       return socketsRestored(state, ctx);
+    case "outage":
+      return outage(state, ctx);
     case "paired":
       return paired(state, event.userId, event.key, ctx);
     case "cancel":
@@ -196,6 +198,19 @@ function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
   // A sweep may have woken the hub. When it was due is forgotten, so it is due now.
   if (state.workers.size > 0) state.sweepDue = ctx.now;
   for (const model of state.models.socketsRestored(ctx.now)) ctx.rows.push({ type: "model", ...model });
+}
+
+/**
+ * Handles the end of an outage: the jobs that wait get a new window, because nobody could take them meanwhile [JB4]. It is not stored: a hub that loses its memory in
+ * it goes on with the old one.
+ */
+function outage(state: DispatchState, ctx: ReduceContext): void {
+  for (const job of state.jobs.values()) {
+    if (job.phase.kind !== "waiting") continue;
+    job.windowDue = ctx.now + TIMING.outageWindow;
+    job.phase = { kind: "waiting", claimDue: job.windowDue };
+    setTimer(state, job);
+  }
 }
 
 /** Handles a new pairing: the user's live PRIVATE jobs may go to this worker too. */

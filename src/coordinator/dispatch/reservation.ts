@@ -31,7 +31,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   }
   // If a worker is idle, the request itself settles the payment and needs no place in the queue of settlements.
   const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements && !hasIdleWorker(state, job, ctx);
-  if (isQueueFull || !hasPlace(state, job, facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
+  if (isQueueFull || !hasPlace(state, job, known?.payer ?? facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, lostAnswer: false, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };
@@ -98,9 +98,9 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
 }
 
 /**
- * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome, and the facilitator may still
- * be at it. A settle call of a request may still run, and so may one of a hub that has only rebuilt its memory, for which `isSettling` is true: its outcome is told, or
- * the call counts as lost at its time.
+ * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome, and the facilitator may
+ * still be processing it. A settle call of a request may still run, and so may one of a hub that has only rebuilt its memory, for which `isSettling` is true: its
+ * outcome is told, or the call counts as lost at its time.
  */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number, isSettling: (key: string) => boolean = () => false): void {
   const { settlingByHub, settlingByRequest } = state.ledger;

@@ -1,4 +1,4 @@
-// What a settlement becomes: the outcome of a settle call, the chain's word, the operator's order, and payment timers. On a job's way: settle → assign.
+// What a settlement becomes: the outcome of a settle call, what the chain shows, the operator's order, and payment timers. On a job's way: settle → assign.
 import type { FailureCause } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { lease } from "./claim.ts";
@@ -98,7 +98,7 @@ function stayInDoubt(state: DispatchState, payment: Payment, job: LiveJob | unde
   keepUntilKnown(state, job, payment);
 }
 
-/** Takes the chain's word about a payment in doubt: its money has moved to us, or it never can [PY8]. */
+/** Takes what the chain shows about a payment in doubt: its money has moved to us, or it never can [PY8]. */
 export function decided(state: DispatchState, { key, finding, stored }: EventOf<"chain">, ctx: ReduceContext): void {
   const payment = state.ledger.payments.get(key) ?? stored;
   if (payment === null || !isInDoubt(payment)) return;
@@ -122,7 +122,7 @@ export function carryOutOrder(state: DispatchState, { key, verb, stored }: Event
   if (payment.phase.kind === "settling") return "under_way";
   if (payment.phase.kind !== "unresolved") return "not_unresolved";
   const { assumedAt, reason } = payment.phase;
-  // A payment that a bug has set aside may have been anything before: its job may still run, and its money may be a credit already.
+  // A quarantined payment may have been anything before: its job may still run, and its money may be a credit already.
   if (reason === "illegal_move" && state.jobs.has(payment.jobId)) return "under_way";
   if (reason === "illegal_move" && payment.credit !== undefined) return "has_balance";
   if (verb === "credit") openCredit(state, payment, "", ctx);

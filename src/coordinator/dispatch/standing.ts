@@ -79,12 +79,9 @@ function shortHash(text: string): number {
   return hash >>> 0;
 }
 
-/** One job in this many goes to probation although a proven worker is idle. */
-const PROBATION_SHARE = 5;
-
 /** True if a job goes to a worker on probation although a proven worker is idle. The coordinator chooses the ids, so no client can choose this. */
 export function isForProbation(jobId: string): boolean {
-  return Number.parseInt(jobId.slice(0, 2), 16) % PROBATION_SHARE === 0;
+  return Number.parseInt(jobId.slice(0, 2), 16) % LIMITS.probationShare === 0;
 }
 
 /** A network, which is created when it is first seen. */

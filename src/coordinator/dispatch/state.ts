@@ -124,7 +124,7 @@ export type Worker = {
   listed: { connected: boolean; proven: boolean } | null;
   /** True if it announced `ack`, so it must acknowledge jobs in time [WS9]. */
   acks: boolean;
-  /** Tokens that prompt and answer may have together; 0 if it did not announce it, which is never larger than another. */
+  /** Tokens that prompt and answer may have together; 0 if it announced none; 0 never counts as larger. */
   context: number;
   /** The same for each of its models, if it told them apart: then they count for a job that names a model. */
   contexts: ReadonlyMap<string, number> | null;

@@ -107,7 +107,7 @@ const RATED = {
 
 /**
  * Limits the requests of one client, before the request is read, the hub is asked, or money moves [LM2, PY5].
- * Each isolate counts exactly, but only its own requests. At Cloudflare an instance runs in many isolates, so the platform counts per location too.
+ * Each isolate counts exactly, but only its own requests. On Cloudflare an instance runs in many isolates, so the platform counts per location too.
  */
 export const rateLimit =
   (rate: keyof typeof RATED): MiddlewareHandler<AppEnv> =>

@@ -15,7 +15,7 @@ import { TUNING } from "../tuning.ts";
 import { type AppContext, refuse, refuseWith } from "./context.ts";
 
 /**
- * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only at Cloudflare:
+ * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only on Cloudflare:
  * a local emulation passes on what the client sent and cannot see the client's address. Elsewhere the setting names the header of the operator's
  * proxy, or of the front of `npm run serve`; without it all clients share one count.
  */

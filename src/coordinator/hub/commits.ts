@@ -1,11 +1,11 @@
-// What free and paid commits share: commits that came before, the other requests of a job, cancel tokens. On a job's way: commit.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+// What free and paid commits share: commits that came before, the other requests of a job. On a job's way: commit.
 import type { Result } from "../../protocol/result.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { DispatchState, JobFacts, LiveJob } from "../dispatch/index.ts";
 import { wideNetworkOf } from "../rates.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
-import type { RecentJobs } from "../store/recent-jobs.ts";
+import type { RecentJobs } from "../recent-jobs.ts";
+import type { CancelTokens } from "./cancel-tokens.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import type { CommitInput, StorageRefusal } from "./rpc.ts";
@@ -45,7 +45,7 @@ type Known = Result<string, "no_trusted_worker" | "idempotency_key_reused">;
 
 type EarlierParts = Pick<CommitParts, "journal" | "dispatcher" | "idempotencySince"> & { recent: RecentJobs; db: () => D1Database };
 
-/** Finds the jobs of commits that came before. A commit whose answer was lost comes again [API5]. */
+/** Finds the jobs of commits that came before. A commit whose answer was lost is sent again [API5]. */
 export class EarlierCommits {
   readonly #parts: EarlierParts;
 
@@ -121,36 +121,5 @@ export class RepeatedCommits {
     if (job === undefined || others === 0) return false;
     this.#others.set(job, others - 1);
     return true;
-  }
-}
-
-/** Bytes of a cancel token. */
-const TOKEN_BYTES = 16;
-
-/**
- * Makes and checks the tokens that allow a seeker to cancel its job [JB13]. A token is the first 16 bytes, in hex, of HMAC-SHA256 over the job id under a
- * random key that the hub makes once, so nothing is stored per job.
- */
-export class CancelTokens {
-  readonly #key: Uint8Array;
-
-  constructor(sql: SqlStorage) {
-    sql.exec("CREATE TABLE IF NOT EXISTS cancel_key (key BLOB NOT NULL)");
-    const stored = sql.exec<{ key: SqlStorageValue }>("SELECT key FROM cancel_key").toArray()[0]?.key;
-    this.#key = stored instanceof ArrayBuffer ? new Uint8Array(stored) : randomBytes(32);
-    if (stored instanceof ArrayBuffer) return;
-    sql.exec("DELETE FROM cancel_key");
-    sql.exec("INSERT INTO cancel_key (key) VALUES (?)", this.#key.slice().buffer);
-  }
-
-  /** The token of a job. */
-  of(jobId: string): string {
-    return createHmac("sha256", this.#key).update(jobId).digest().subarray(0, TOKEN_BYTES).toString("hex");
-  }
-
-  /** True if this is the token of the job. The comparison takes constant time. */
-  isOf(jobId: string, token: string): boolean {
-    const [given, own] = [Buffer.from(token), Buffer.from(this.of(jobId))];
-    return given.length === own.length && timingSafeEqual(given, own);
   }
 }

@@ -44,7 +44,7 @@ export type DispatcherEvents = {
    * for a row that is gone. `payments` are those of the ledger that have changed, reservations among them.
    */
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
-  /** The ends of these jobs, which were written before, are on the disk: who is told of them now needs no hold of the platform. */
+  /** The ends of these jobs are on the disk now, so an answer that reports them need not wait for the platform's output gate. */
   onDisk(ids: Iterable<string>): void;
   /** The row of this payment is durable: it may be settled now. */
   settle(key: string): void;
@@ -335,7 +335,7 @@ export class Dispatcher {
     for (const connId of lost) this.apply({ type: "disconnect", connId });
   }
 
-  /** The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can come again at once. */
+  /** The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can be sent again at once. */
   #payments(now: number): Payment[] {
     const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: shortJobId(id) });

@@ -7,21 +7,21 @@ import type { JournalRow, StoredReceipt, WrittenRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
 import type { UserJob } from "./rpc.ts";
-import { takeSteps } from "./schema.ts";
 import type { Origin } from "./storage-room.ts";
 
 /** Finds jobs whose stored end is damaged, so that it can be neither told nor copied to D1. */
 const DAMAGED_ENDS = `SELECT id FROM jobs WHERE ended_at IS NOT NULL AND (status NOT IN ('completed', 'failed') OR result IS NULL OR NOT json_valid(result)
   OR typeof(created_at) <> 'integer' OR typeof(ended_at) <> 'integer' OR typeof(rev) <> 'integer')`;
 
-const WRITTEN_ONCE = [...["job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "client", "payer"]] as const;
+const WRITTEN_ONCE = ["job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "client", "payer"] as const;
 /** The columns of a job that are written at its commit and never change before its end. */
 type WrittenOnce = Pick<JournalRow, (typeof WRITTEN_ONCE)[number]>;
 
 const INSERT = `INSERT INTO jobs (id, rev, status, attempt, provider_pubkey, holders, snapshot, ${WRITTEN_ONCE.join(", ")})
   VALUES (?, ?, ?, ?, ?, ?, ?, ${WRITTEN_ONCE.map(() => "?").join(", ")})`;
 // The payload of a damaged row may be no text.
-const READ_WRITTEN_ONCE = `SELECT ${WRITTEN_ONCE.join(", ").replace("payload,", "CAST(payload AS TEXT) AS payload,")}, ended_at FROM jobs WHERE id = ?`;
+const READ_WRITTEN_ONCE = `SELECT ${WRITTEN_ONCE.map((column) => (column === "payload" ? "CAST(payload AS TEXT) AS payload" : column)).join(", ")}, ended_at
+  FROM jobs WHERE id = ?`;
 
 /** What a row takes up in memory besides its payload, in UTF-16 units. */
 const KEPT_ROW_CHARS = 500;
@@ -42,7 +42,6 @@ export class Journal {
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    storage.transactionSync(() => takeSteps(storage.sql));
   }
 
   /** Runs `write` as one transaction: all of its changes become durable, or none. */
@@ -102,9 +101,18 @@ export class Journal {
     return {
       ...written,
       ...(!started && { payload: "", payload_bytes: 0 }),
-      ...{ id: jobId, created_at: createdAt, rev, status: outcome.status, attempt: attempts, provider_pubkey: provider, snapshot: null, synced_rev: 0 },
       ...ended,
-      ...{ result, ended_at: endedAt, parsedReceipt: receipt },
+      id: jobId,
+      created_at: createdAt,
+      rev,
+      status: outcome.status,
+      attempt: attempts,
+      provider_pubkey: provider,
+      snapshot: null,
+      synced_rev: 0,
+      result,
+      ended_at: endedAt,
+      parsedReceipt: receipt,
     };
   }
 
@@ -277,8 +285,16 @@ export class Journal {
 function writtenOnce(job: JobFacts, payload: string, { client, payer }: Origin): WrittenOnce {
   const { jobType, taskType = null, policy, privacyClass, userId, payloadBytes, createdAt } = job;
   return {
-    ...{ job_type: jobType, task_type: taskType, policy, privacy_class: privacyClass, user_id: userId },
-    ...{ payload, payload_bytes: payloadBytes, created_at: createdAt, client, payer },
+    job_type: jobType,
+    task_type: taskType,
+    policy,
+    privacy_class: privacyClass,
+    user_id: userId,
+    payload,
+    payload_bytes: payloadBytes,
+    created_at: createdAt,
+    client,
+    payer,
   };
 }
 

@@ -131,7 +131,7 @@ export class LedgerStore {
 
   save(payment: Payment, texts: PaymentTexts, now: number): void {
     const { key, digest, binding, payer, asset, amount, expiresAt, jobId, doubts, lostAnswer, phase, credit, streamedAt = null } = payment;
-    // A reservation has no row: if the hub loses its memory, the request that reserved has failed, and the same payment may come again [PY5].
+    // A reservation has no row: if the hub loses its memory, the request that reserved has failed, and the same payment may be sent again [PY5].
     if (phase.kind === "reserved") return;
     const isNeeded = NEEDED.includes(phase.kind);
     const { payload = null, requirements = null } = isNeeded ? texts : {};
@@ -249,7 +249,7 @@ export class LedgerStore {
     const isCredit = phase.kind === "credit" || phase.kind === "covered" || (phase.kind === "spent" && phase.by !== undefined);
     const usesBalance = phase.kind === "void" && (phase.reason === "paid_by_credit" || phase.reason === "given_back");
     const said = readAs(SettleResponse, row.response);
-    // That a bug has set a payment aside does not undo its settlement.
+    // A quarantine does not undo the settlement.
     const hasMoved = phase.kind === "unresolved" && (phase.reason === "assumed" || (phase.reason === "illegal_move" && said !== null));
     if (!isCredit && !usesBalance && !hasMoved && phase.kind !== "settled" && phase.kind !== "spent") return null;
     const transaction = ("transaction" in phase ? phase.transaction : undefined) ?? "";

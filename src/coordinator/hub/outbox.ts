@@ -25,7 +25,7 @@ export class Outbox {
   #paymentsSince: number | null;
   /** The jobs that have ended and whose row D1 does not have, those that have waited for longest first. They go to D1 soon. */
   readonly #ended = new Map<string, Waiting>();
-  /** The same for jobs that live. They will change again, so that each copy of one may be for nothing: while many jobs end, only a few of these are copied. */
+  /** The same for jobs that live. They will change again, so that each copy of one may be wasted: while many jobs end, only a few of these are copied. */
   readonly #living = new Map<string, Waiting>();
   /** The bytes of the jobs that have ended. */
   #bytes = 0;
@@ -211,7 +211,7 @@ export class Outbox {
     return batch.rows;
   }
 
-  /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly any row for nothing. */
+  /** The jobs whose rows go next: about as many as fit into one write, so that one statement reads them and hardly any row needlessly. */
   #next(live: number): [string, Waiting][] {
     const next: [string, Waiting][] = [];
     let bytes = 0;

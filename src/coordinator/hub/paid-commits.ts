@@ -1,16 +1,15 @@
 // Paid commits: reserve, submit after the payment was verified, and settle when a worker is claimed. On a job's way: commit → pay → settle.
 import { LIMITS } from "../../protocol/limits.ts";
-import { normalizeAddress, shortJobId } from "../../protocol/text.ts";
+import { normalizeAddress } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { FairShare, IllegalMove, type Payment, paysAlready, type Reservation, stepOf } from "../dispatch/index.ts";
-import { errorFacts, logError, logWarning, safeReason } from "../log.ts";
-import type { SettleOutcome } from "../payment/facilitator.ts";
+import { FairShare, type Payment, paysAlready, type Reservation } from "../dispatch/index.ts";
 import { wasRefused } from "../store/jobs.ts";
 import { TUNING } from "../tuning.ts";
 import { type CommitParts, factsOf, originOf } from "./commits.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleTexts, StoredAnswer, SubmitAnswer } from "./rpc.ts";
+import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SettleTexts, StoredAnswer, SubmitAnswer } from "./rpc.ts";
+import type { SettleCalls } from "./settle-calls.ts";
 import type { Deadlines } from "./timers.ts";
 
 type Parts = CommitParts & {
@@ -20,7 +19,7 @@ type Parts = CommitParts & {
   /** Reads the newest block of the chain, if that is due. */
   learnBlock: () => void;
   deadlines: Deadlines;
-  settle: (payload: string, requirements: string) => Promise<SettleOutcome>;
+  settleCalls: SettleCalls;
 };
 
 /** Handles paid commits: `reserve`, then `submit` after the payment was verified, then `settled` when a worker was claimed [PY5–PY9]. */
@@ -29,10 +28,6 @@ export class PaidCommits {
   readonly #mutex = new KeyedMutex();
   /** The requests that wait for a lock, by its name. */
   readonly #waiters = new FairShare({ most: LIMITS.waits, each: LIMITS.waitersPerKey });
-  /** What ends the waits of requests for settle calls, by payment. */
-  readonly #settling = new Map<string, PromiseWithResolvers<void>>();
-  /** The payments that this hub settles, until the outcome is written. */
-  readonly #calls = new Set<string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -75,7 +70,7 @@ export class PaidCommits {
       const payer = payment.payer === null ? null : normalizeAddress(payment.payer);
       // A payment that came before gets its answer. Only a new job is refused, also one that a credit would pay for.
       const isKnown = stored !== null && paysAlready(stored, input.id);
-      const noRoom = isKnown ? null : refusal(originOf(input, payer ?? ""));
+      const noRoom = isKnown ? null : refusal(originOf(input, stored?.payer ?? payer ?? ""));
       if (noRoom !== null) {
         this.#mutex.release(input.id);
         return { state: "refused", ...noRoom };
@@ -130,11 +125,9 @@ export class PaidCommits {
   }
 
   /** Records the outcome of a settle call that the router made. */
-  async settled(input: CommitInput, key: string, outcome: SettleOutcome): Promise<PaidAnswer> {
+  async settled(input: CommitInput, key: string, outcome: SettleReport): Promise<PaidAnswer> {
     try {
-      const isTaken = this.#conclude(key, outcome, "request");
-      this.#endSettling(key);
-      if (!isTaken || !(await this.#parts.dispatcher.becameDurable())) return { ok: false, reason: "reservation_lost" };
+      if (!(await this.#parts.settleCalls.reported(key, outcome))) return { ok: false, reason: "reservation_lost" };
       return await this.#answerAfterSettling(input, key);
     } finally {
       this.#mutex.release(input.id);
@@ -146,7 +139,7 @@ export class PaidCommits {
     for (const { key, jobId, doubts } of payments) {
       if (doubts === 0) continue;
       this.#mutex.release(jobId);
-      this.#endSettling(key);
+      this.#parts.settleCalls.endWaits(key);
     }
   }
 
@@ -156,77 +149,23 @@ export class PaidCommits {
     await this.#parts.dispatcher.becameDurable();
   }
 
-  /** Asks the facilitator to settle, and gives the outcome to dispatch. Called when the row is durable. Never rejects. */
-  async settle(key: string): Promise<void> {
-    const { dispatcher } = this.#parts;
-    this.#calls.add(key);
-    const outcome = await this.#askToSettle(key);
-    // Nobody else knows the outcome, so it is written again if it could not be.
-    for (const pause of [0, ...TUNING.outcomePauses]) {
-      if (pause > 0) await scheduler.wait(pause);
-      if (!this.#conclude(key, outcome, "hub") || (await dispatcher.becameDurable())) break;
-    }
-    this.#calls.delete(key);
-    this.#endSettling(key);
-  }
-
-  /** True while a settle call of this hub for this payment runs, or has an outcome that is not written. */
-  isSettling(key: string): boolean {
-    return this.#calls.has(key);
-  }
-
-  /** Gives an outcome to dispatch; false if it would be an illegal move, which the dispatcher has logged. */
-  #conclude(key: string, outcome: SettleOutcome, by: "hub" | "request"): boolean {
-    const { dispatcher } = this.#parts;
-    const payment = dispatcher.state.ledger.payments.get(key);
-    const before = payment?.phase;
-    try {
-      const stored = payment === undefined ? dispatcher.storedPayment(key) : null;
-      const texts = "response" in outcome ? { payment: { key, response: outcome.response } } : {};
-      dispatcher.apply({ type: "settled", key, settlement: outcome, by, stored }, texts);
-    } catch (error) {
-      if (error instanceof IllegalMove) return false;
-      throw error;
-    }
-    // If the answer changed nothing, there is nothing to log: another call may have moved the money.
-    if (outcome.kind === "settled" || payment === undefined || payment.phase === before) return true;
-    // Each of these concerns a payment of a user, so the operator should see them. What counts is what became of the payment, not the words of one call.
-    logWarning(eventOf(payment), { job: shortJobId(payment.jobId), reason: safeReason(outcome.reason) });
-    return true;
-  }
-
-  async #askToSettle(key: string): Promise<SettleOutcome> {
-    const { ledger, settle } = this.#parts;
-    let isSent = false;
-    try {
-      const texts = ledger.settleTexts(key);
-      if (texts === null) return { kind: "unknown", reason: "payload_erased", lost: false };
-      isSent = true;
-      return await settle(texts.payload, texts.requirements);
-    } catch (error) {
-      // Without an outcome the call would use one of the few places for settlements forever.
-      logError("settlement_failed", errorFacts(error));
-      // The call reports each fault of the facilitator as an outcome. If the call itself breaks off, its answer is lost, and the facilitator may still be at it.
-      return { kind: "unknown", reason: "failed", lost: isSent, ...(isSent && { mayStillRun: true }) };
-    }
-  }
-
   async #submit(input: CommitInput, key: string, payer: string, texts: SettleTexts | undefined): Promise<SubmitAnswer> {
     const { dispatcher, clock, journal, refusal } = this.#parts;
-    // If the answer to a submit was lost, it may come again when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
+    // If the answer to a submit was lost, it may be repeated when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
     const row = dispatcher.storedPayment(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = input.again === false ? null : journal.result(input.id);
     if (stored !== null && wasRefused(stored)) return { ok: false, reason: "no_trusted_worker", jobId: input.id };
     if (wasSubmitted || dispatcher.state.jobs.has(input.id) || stored !== null) return this.#waitAndAnswer(input, key);
     // Without its texts nobody could settle this payment. An earlier router answers this request with 503, and the same
-    // payment may come again.
+    // payment may be sent again.
     if (texts === undefined && row?.phase.kind === "reserved") {
       await this.release(key, input.id);
       return { ok: false, reason: "reservation_lost" };
     }
     const job = factsOf(input, clock());
-    const verified = { key, payer: normalizeAddress(payer), stored: row, byRequest: input.settles === true };
+    // Who pays from a balance may be known from the settled payment only.
+    const verified = { key, payer: row?.payer ?? normalizeAddress(payer), stored: row, byRequest: input.settles === true };
     const origin = originOf(input, verified.payer);
     // On SVM the payer is known only now. No money has moved.
     const noRoom = refusal(origin);
@@ -255,21 +194,20 @@ export class PaidCommits {
     if (input.settles === true && dispatcher.state.ledger.settlingByRequest.has(paidBy)) {
       return { ok: true, settle: true, jobId: input.id, cancelToken: cancelTokens.of(input.id) };
     }
-    await this.#whileSettling(paidBy);
+    await this.#parts.settleCalls.waitForEnd(paidBy);
     return this.#answerAfterSettling(input, paidBy);
   }
 
   /** The answer to a submit that has been settled, refused, or is not known. */
   async #answerAfterSettling(input: CommitInput, paidBy: string): Promise<PaidAnswer> {
-    const { dispatcher } = this.#parts;
+    // The outcome of another call may not be written yet.
+    await this.#parts.dispatcher.becameDurable();
     const refusalText = this.#refusalOf(paidBy, input.id);
     if (refusalText !== null) {
       // Only an answer of 201 is stored.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, input.id);
       return { ok: false, reason: "payment_failed", settlement: refusalText };
     }
-    // The settlement of another call may not be durable yet.
-    await dispatcher.becameDurable();
     return { ok: true, ...(await this.#accepted(input, input.id)) };
   }
 
@@ -288,7 +226,7 @@ export class PaidCommits {
   ): Extract<ReserveAnswer, { state: "refused" }> {
     if (reason === "no_such_model") return { state: "refused", reason, models: this.#parts.models() };
     if (reason === "no_trusted_worker") return { state: "refused", reason, jobId: id };
-    // A request that comes again must not read that nothing was charged: nobody knows whether this payment has moved money.
+    // A repeated request must not read that nothing was charged: nobody knows whether this payment has moved money.
     const isRepeated = reason === "payment_already_used" && stored?.digest === digest && stored.binding === binding && stored.phase.kind === "unresolved";
     const settlement = isRepeated ? this.#parts.ledger.refusalOf(key, stored.jobId) : null;
     return { state: "refused", reason, ...(settlement !== null && { settlement }) };
@@ -307,28 +245,13 @@ export class PaidCommits {
     return { jobId, job: waited, settlement: settlementOf(jobId), cancelToken: cancelTokens.of(jobId) };
   }
 
-  /** Waits for the settle call of a payment, for as long as a request may wait; false if none is under way. */
-  async #whileSettling(key: string): Promise<boolean> {
-    if (this.#parts.dispatcher.state.ledger.payments.get(key)?.phase.kind !== "settling") return false;
-    const waiting = this.#settling.get(key) ?? Promise.withResolvers<void>();
-    this.#settling.set(key, waiting);
-    await this.#parts.deadlines.until(this.#parts.clock() + TIMING.settleWait, waiting.promise);
-    return true;
-  }
-
-  /** Ends the waits for a settle call: its outcome is known, or it is in doubt. */
-  #endSettling(key: string): void {
-    this.#settling.get(key)?.resolve();
-    this.#settling.delete(key);
-  }
-
   /**
    * Waits for the settle call of an earlier commit's payment, if one is under way. Usually the lock of that commit has done so; but a restart of the hub, and a
    * clock that was set back, end locks and no settle call. True if the payment was refused, so that the earlier commit is no answer for others [PY7, API5].
    */
   async #isRefusedMeanwhile(jobId: string): Promise<boolean> {
     const paidBy = this.#parts.dispatcher.state.jobs.get(jobId)?.payment;
-    if (paidBy == null || !(await this.#whileSettling(paidBy))) return false;
+    if (paidBy == null || !(await this.#parts.settleCalls.waitForEnd(paidBy))) return false;
     return (await this.#parts.dispatcher.becameDurable()) && this.#refusalOf(paidBy, jobId) !== null;
   }
 
@@ -337,7 +260,7 @@ export class PaidCommits {
     const known = this.#parts.earlier.byKey(input);
     if (known === null) return null;
     if (known.ok && (await this.#isRefusedMeanwhile(known.value))) {
-      // As the refused commit itself does, which may still be on its way to that.
+      // The refused commit deletes this key too, but may not have done so yet.
       if (input.idempotency !== null) this.#parts.journal.dropIdempotent(input.userId, input.idempotency.key, known.value);
       return null;
     }
@@ -346,7 +269,7 @@ export class PaidCommits {
     return { state: "refused", reason: known.reason };
   }
 
-  /** Locks names for a request, its idempotency key first: so no two requests wait for each other. Locks none of them if it gives false, as `#lock` does. */
+  /** Locks names for a request, its idempotency key first: so no two requests wait for each other. Locks none of them if it returns false, as `#lock` does. */
   async #lockAll(names: readonly string[], owner: string): Promise<boolean> {
     for (const name of names) {
       if (await this.#lock(name, owner)) continue;
@@ -370,21 +293,6 @@ export class PaidCommits {
       this.#waiters.give(name);
     }
   }
-}
-
-/** What is logged of a payment that the facilitator did not confirm, by the step that it is at then. */
-const SETTLEMENT_EVENTS = {
-  "settled assumed": "settlement_assumed",
-  "void refused": "settlement_refused",
-  "unresolved already_used": "settlement_already_used",
-  held: "settlement_not_asked",
-  "void unused": "settlement_not_asked",
-  others: "settlement_unknown",
-} as const;
-
-function eventOf(payment: Payment): string {
-  const events: Partial<Record<string, string>> = SETTLEMENT_EVENTS;
-  return events[stepOf(payment)] ?? SETTLEMENT_EVENTS.others;
 }
 
 /** The name of the lock of a request's idempotency key, if it has one. */

@@ -51,7 +51,7 @@ export class Registration {
     // Reading the tier takes time. Meanwhile the socket may be gone, or the key parked, or authenticated on another socket.
     if (!this.#sockets.isHere(conn) || !this.#admits(conn, key, authenticated)) return;
     const older = this.#sockets.get(this.#dispatcher.state.workers.get(key)?.connId ?? "");
-    // Or the same key has come on a newer socket: its worker may have left this one, and would not come back after a 4001 there [WS7].
+    // The key may also have registered on a newer socket. To replace that one would close it with 4001, and its worker would not reconnect [WS7].
     if (older !== undefined && older.registration > conn.registration && older.attachment.worker?.authenticated === authenticated) {
       return this.#dispatcher.close(conn.id, CLOSE.replaced, "replaced");
     }
@@ -96,7 +96,7 @@ export class Registration {
     return bytes !== null && verifySync(registerText({ network: this.#settings.network, host, nonce, pubkey: key }), bytes, key);
   }
 
-  /** Checks that a key may register now. If it may not, this refuses it and gives false [WS5, WS7, RC4]. */
+  /** Checks that a key may register now. If it may not, this refuses it and returns false [WS5, WS7, RC4]. */
   #admits(conn: Conn, key: string, authenticated: boolean): boolean {
     // A key that has signed may have no place in the table.
     const hasSigned = typeof this.#keys.find(key)?.authenticatedAt === "number" || this.#dispatcher.state.workers.get(key)?.authenticated === true;

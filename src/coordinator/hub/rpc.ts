@@ -159,7 +159,7 @@ export interface HubRpc {
    * null if the hub does not have it (D1 may have it) [JB13].
    */
   cancel(id: string, token: string, unlessStarted?: boolean): Promise<{ job: string | null } | null>;
-  /** Drops a reservation, because the facilitator refused the payment or could not be asked. The same payment can come again. */
+  /** Drops a reservation, because the facilitator refused the payment or could not be asked. The same payment can be sent again. */
   release(paymentKey: string, jobId: string): Promise<void>;
   /** JSON text of the SettleResponse of a job's payment; null if it is not settled, or there is none [PY7]. */
   settlement(jobId: string): Promise<string | null>;

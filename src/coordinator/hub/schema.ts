@@ -1,11 +1,11 @@
-// The schema of the hub's SQLite. A hub takes its steps before its first job.
+// The schema of the hub's SQLite. A hub migrates it before its first job.
 import { TUNING } from "../tuning.ts";
 
-/** A step that copies a table into one with another layout, and no column changes. */
-type Copy = { table: string; sql: string };
+/** A migration that rebuilds a table with another layout and the same columns. */
+type TableRebuild = { table: string; sql: string };
 
-/** After this step new payments are beside each other, in the order of their arrival. By their random keys each was on a page of its own (docs/decisions/0015). */
-const PAYMENTS_BY_ARRIVAL: Copy = {
+/** After this new payments are beside each other, in the order of their arrival. By their random keys each was on a page of its own (docs/decisions/0015). */
+const PAYMENTS_BY_ARRIVAL: TableRebuild = {
   table: "payments",
   sql: `
 DROP TABLE IF EXISTS payments_by_key;
@@ -31,13 +31,11 @@ CREATE INDEX payments_streamed ON payments (streamed_at) WHERE streamed_at IS NO
 `,
 };
 
-const JOB_COLUMNS = [
-  ...["id", "job_type", "task_type", "policy", "privacy_class", "user_id", "payload", "payload_bytes", "created_at", "rev", "status", "attempt"],
-  ...["provider_pubkey", "holders", "snapshot", "result", "receipt", "completed_at", "ended_at", "synced_rev", "client", "payer"],
-].join(", ");
+const JOB_COLUMNS = `id, job_type, task_type, policy, privacy_class, user_id, payload, payload_bytes, created_at, rev, status, attempt,
+  provider_pubkey, holders, snapshot, result, receipt, completed_at, ended_at, synced_rev, client, payer`;
 
 /** The same for jobs (docs/decisions/0016). */
-const JOBS_BY_ARRIVAL: Copy = {
+const JOBS_BY_ARRIVAL: TableRebuild = {
   table: "jobs",
   sql: `
 DROP TABLE IF EXISTS jobs_by_id;
@@ -53,11 +51,8 @@ DROP TABLE jobs_by_id;
 `,
 };
 
-/**
- * The tables, step by step: a hub whose schema is older takes the steps that it lacks. Steps are added, never changed. `cancel_key` is the only table
- * that another file makes (CancelTokens).
- */
-const STEPS: readonly (string | Copy)[] = [
+/** The tables, one migration after the other: a hub whose schema is older makes up for those that it lacks. Migrations are added, never changed. */
+const HUB_MIGRATIONS: readonly (string | TableRebuild)[] = [
   `
 CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, job_type TEXT NOT NULL, policy TEXT NOT NULL, privacy_class TEXT NOT NULL, user_id TEXT NOT NULL,
@@ -139,7 +134,8 @@ CREATE INDEX IF NOT EXISTS payments_streamed ON payments (streamed_at) WHERE str
 `,
   PAYMENTS_BY_ARRIVAL,
   "CREATE TABLE IF NOT EXISTS chain_reads (key TEXT PRIMARY KEY, due INTEGER NOT NULL, readings INTEGER NOT NULL, found TEXT) WITHOUT ROWID",
-  // A hub that starts reads a credit only if a live job has something of it. The credits of an earlier hub were whole, and had no text of their own.
+  // A hub that starts reads a credit only if a live job has something of it. The credits of an earlier hub were whole, and had no text of their own. The second
+  // condition on `kind` is there for the index payments_live.
   `
 UPDATE payments SET credit = json_object('left', amount, 'lent', '0', 'since', updated_at, 'transaction', coalesce(phase ->> '$.transaction', ''))
   WHERE kind = 'credit' AND kind NOT IN ('spent', 'void', 'unresolved') AND credit IS NULL AND json_valid(phase);
@@ -148,31 +144,36 @@ CREATE INDEX IF NOT EXISTS payments_open ON payments (kind) WHERE kind NOT IN ('
 CREATE INDEX IF NOT EXISTS payments_lent ON payments (updated_at) WHERE credit IS NOT NULL AND instr(credit, '"lent":"0"') = 0;
 `,
   JOBS_BY_ARRIVAL,
+  "CREATE TABLE IF NOT EXISTS cancel_key (key BLOB NOT NULL)",
 ];
 
-/** Takes the steps that this hub has not taken yet. Call it in a transaction. */
-export function takeSteps(sql: SqlStorage): void {
+/** Runs the migrations that this hub has not run yet, in one transaction. The stores of the hub need their tables, so this comes before all of them. */
+export function migrateHub(storage: DurableObjectStorage): void {
+  storage.transactionSync(() => migrate(storage.sql));
+}
+
+function migrate(sql: SqlStorage): void {
   sql.exec("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)");
   const done = sql.exec<{ version: number }>("SELECT version FROM version").toArray()[0]?.version ?? 0;
-  // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not take its steps twice.
-  if (Number.isInteger(done) && done >= STEPS.length) return;
-  for (const step of STEPS.slice(Number.isInteger(done) ? done : 0)) {
-    if (typeof step === "string") take(sql, step);
-    // All steps are one transaction, and the CPU time of a start is limited: a copy of a larger table would be undone and begun again, without end. Only the
+  // A hub that was rolled back leaves a newer version as it is, so that the newer hub does not migrate twice.
+  if (Number.isInteger(done) && done >= HUB_MIGRATIONS.length) return;
+  for (const migration of HUB_MIGRATIONS.slice(Number.isInteger(done) ? done : 0)) {
+    if (typeof migration === "string") run(sql, migration);
+    // All are one transaction, and the CPU time of a start is limited: to rebuild a larger table would be undone and begun again, without end. Only the
     // layout differs, so that table stays as it is.
-    else if (!hasMore(sql, step.table, TUNING.copiedRows)) take(sql, step.sql);
+    else if (!hasMore(sql, migration.table, TUNING.copiedRows)) run(sql, migration.sql);
   }
   sql.exec("DELETE FROM version");
-  sql.exec("INSERT INTO version (version) VALUES (?)", STEPS.length);
+  sql.exec("INSERT INTO version (version) VALUES (?)", HUB_MIGRATIONS.length);
 }
 
 function hasMore(sql: SqlStorage, table: string, than: number): boolean {
   return sql.exec(`SELECT 1 FROM ${table} LIMIT 1 OFFSET ?`, than).toArray().length > 0;
 }
 
-/** Takes a step, one statement at a time. If the version was lost, a step may come twice: that must not keep the hub from starting. */
-function take(sql: SqlStorage, step: string): void {
-  for (const statement of step.split(";").filter((text) => text.trim() !== "")) {
+/** Runs a migration, one statement at a time. If the version was lost, one may run twice: that must not keep the hub from starting. */
+function run(sql: SqlStorage, migration: string): void {
+  for (const statement of migration.split(";").filter((text) => text.trim() !== "")) {
     try {
       sql.exec(statement);
     } catch (error) {

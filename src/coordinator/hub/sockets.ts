@@ -61,7 +61,7 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   }
 }
 
-/** A socket of which nothing is known but its attachment. */
+/** A connection that is rebuilt from its attachment alone. */
 function connOf(ws: WebSocket, attachment: Attachment): Conn {
   return {
     id: attachment.conn,

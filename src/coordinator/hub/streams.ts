@@ -71,7 +71,7 @@ export class EventStreams {
     const job = this.#dispatcher.state.jobs.get(frame.job_id);
     if (job?.phase.kind !== "leased" || job.phase.connId !== connId || job.phase.lease.attempt !== frame.attempt) return;
     this.#change(job.id, this.#logOf(job), (log) => {
-      // That the job runs is only the worker's word, so readers may get it before it is durable.
+      // That the job runs is only the worker's claim, so readers may get it before it is durable.
       log.see(viewOf(job));
       log.delta(frame.seq, frame.delta);
     });

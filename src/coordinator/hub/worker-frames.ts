@@ -21,7 +21,8 @@ import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
 import { answerLateResult, LateResults } from "./late-results.ts";
 import type { Registration } from "./registration.ts";
-import type { ReadPause, SocketGate } from "./socket-gate.ts";
+import type { ReadPause } from "./read-pause.ts";
+import type { SocketGate } from "./socket-gate.ts";
 import type { Conn, Sockets } from "./sockets.ts";
 import type { StorageRoom } from "./storage-room.ts";
 import type { EventStreams } from "./streams.ts";
@@ -49,8 +50,18 @@ export class WorkerFrames {
     this.#parts = parts;
   }
 
-  /** Handles one message of a socket. */
+  /** Handles one message of a socket. Never rejects. */
   async read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
+    try {
+      await this.#read(conn, data);
+    } catch (error) {
+      // Without this the worker would wait for an answer that never comes.
+      logError("message_failed", errorFacts(error));
+      this.drop(conn, CLOSE.restart, "try again");
+    }
+  }
+
+  async #read(conn: Conn, data: string | ArrayBuffer): Promise<void> {
     const { sockets, dispatcher, gate, pause, registration, clock } = this.#parts;
     sockets.heard(conn, clock());
     dispatcher.apply({ type: "heard", connId: conn.id });

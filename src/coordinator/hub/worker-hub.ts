@@ -7,12 +7,14 @@ import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
 import { shareOwner } from "../rates.ts";
 import { pageOf, wasRefused } from "../store/jobs.ts";
-import { startHere } from "../store/recent-jobs.ts";
+import { startHere } from "../recent-jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
-import { CancelTokens, type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
+import { HubAlarm } from "./alarm.ts";
+import { CancelTokens } from "./cancel-tokens.ts";
+import { ChainReads, chainSource } from "./chain-reads.ts";
+import { type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
-import { ChainReads, chainSource, PaymentOrders } from "./doubts.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
@@ -21,11 +23,15 @@ import { OfferedModels } from "./offered-models.ts";
 import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
 import { PairingClaims } from "./pairing-claims.ts";
+import { PaymentOrders } from "./payment-orders.ts";
+import { ReadPause } from "./read-pause.ts";
 import { Registration } from "./registration.ts";
 import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SubmitAnswer, UserJob } from "./rpc.ts";
+import { migrateHub } from "./schema.ts";
+import { SettleCalls } from "./settle-calls.ts";
 import type { Settler } from "./settler.ts";
-import { ReadPause, SocketGate } from "./socket-gate.ts";
-import { type Conn, hangUp, Sockets } from "./sockets.ts";
+import { SocketGate } from "./socket-gate.ts";
+import { hangUp, Sockets } from "./sockets.ts";
 import { inSlices, StorageRoom } from "./storage-room.ts";
 import { StoredModels } from "./stored-models.ts";
 import { EventStreams } from "./streams.ts";
@@ -47,6 +53,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #ledger: LedgerStore;
   readonly #freeCommits: FreeCommits;
   readonly #paidCommits: PaidCommits;
+  readonly #settleCalls: SettleCalls;
   readonly #orders: PaymentOrders;
   readonly #chain: ChainReads;
   readonly #sockets: Sockets;
@@ -65,15 +72,15 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #models: OfferedModels;
   readonly #pause: ReadPause;
   readonly #tiers: Tiers;
+  readonly #alarm: HubAlarm;
   readonly #clock = new HubClock(() => void this.ctx.blockConcurrencyWhile(async () => this.#startAgain()));
   readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
-  #booted = false;
-  #alarmAt: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.db = env.DB;
     this.#settings = settingsOf(env);
+    migrateHub(ctx.storage);
     this.#journal = new Journal(ctx.storage);
     this.#keys = new WorkerKeys(ctx.storage.sql, this.#settings);
     this.#ledger = new LedgerStore(ctx.storage.sql, this.#settings.network);
@@ -103,8 +110,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       events: {
         written: (rows) => this.#written(rows),
         onDisk: (ids) => this.#recent.becameDurable(ids, this.#clock.now()),
-        settle: (key) => void this.#paidCommits.settle(key),
-        isSettling: (key) => this.#paidCommits.isSettling(key),
+        settle: (key) => void this.#settleCalls.settle(key),
+        isSettling: (key) => this.#settleCalls.isSettling(key),
         broken: () => ctx.abort("the journal cannot be read"),
       },
     });
@@ -136,19 +143,29 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     };
     // The types of a Worker's own exports come from a generated file, and this Worker has none.
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
+    this.#settleCalls = new SettleCalls({
+      ...hub,
+      settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
+    });
     this.#freeCommits = new FreeCommits(commits);
     this.#paidCommits = new PaidCommits({
       ...hub,
       ...commits,
       settlementOf: (jobId) => this.#settlementOf(jobId),
+      settleCalls: this.#settleCalls,
       learnBlock: () => this.#chain.learnBlock(),
-      settle: (payload, requirements) => settler.settle({ payment: this.#settings.payment }, payload, requirements),
     });
     this.#orders = new PaymentOrders(hub);
     this.#chain = new ChainReads({ ...hub, source: chain });
     this.#streams = new EventStreams({ ...hub, ownerOf: this.#ownerOf, synced: () => ctx.storage.sync() });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...hub, room: this.#room, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
+    this.#alarm = new HubAlarm({
+      storage: ctx.storage,
+      clock,
+      dues: (now) => [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due],
+      isFailing: () => this.#dispatcher.isFailing,
+    });
     this.#boot();
   }
 
@@ -159,12 +176,9 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#chain.load();
     this.#outbox.drainSoon();
     if (this.#ledger.hasUnresolved()) void this.#orders.carryOut();
-    // The alarm that woke this object must not be replaced before it has run. One that is long overdue may never run.
     void this.ctx.blockConcurrencyWhile(async () => {
-      const alarm = await this.ctx.storage.getAlarm();
-      this.#alarmAt = alarm !== null && alarm > this.#clock.now() - TUNING.alarmLost ? alarm : null;
-      this.#booted = true;
-      this.#arm();
+      // While jobs wait there is an alarm every 2 s, so a late one tells that the hub was down.
+      if ((await this.#alarm.begin()) > TUNING.outage) this.#dispatcher.apply({ type: "outage" });
     });
   }
 
@@ -270,14 +284,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   override async fetch(request: Request): Promise<Response> {
     if (!request.headers.has("Upgrade")) return this.#streams.answer(request);
     const response = this.#gate.accept(request);
-    this.#arm();
+    this.#alarm.set();
     return response;
   }
 
   override webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): void | Promise<void> {
     const conn = this.#sockets.of(ws);
     // Nobody reads the frames of a socket that the hub has closed, but the platform delivers them.
-    return conn === undefined ? this.#pause.take() : this.#message(conn, data);
+    return conn === undefined ? this.#pause.take() : this.#frames.read(conn, data);
   }
 
   override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
@@ -293,7 +307,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   /** The one alarm for everything that is due. It must not throw: after six failures the platform drops an alarm forever. */
   override async alarm(): Promise<void> {
-    this.#alarmAt = null;
+    this.#alarm.forget();
     let pause: number | undefined;
     try {
       this.#dispatcher.apply({ type: "time" });
@@ -302,26 +316,16 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       // Not awaited: the next alarm waits until this one returns, and a slow D1 must not delay the 2 s tick.
       void this.#tiers.refresh();
       void this.#outbox.drain();
-      void this.#chain.read().then(() => this.#arm());
+      void this.#chain.read().then(() => this.#alarm.set());
     } catch (error) {
       logError("alarm_failed", errorFacts(error));
       pause = TUNING.journalPause;
     } finally {
-      this.#arm(pause);
+      this.#alarm.set(pause);
     }
   }
 
   // ── Behind the entry points ───────────────────────────────────────────────────────────────────
-
-  async #message(conn: Conn, data: string | ArrayBuffer): Promise<void> {
-    try {
-      await this.#frames.read(conn, data);
-    } catch (error) {
-      // Without this the worker would wait for an answer that never comes.
-      logError("message_failed", errorFacts(error));
-      this.#frames.drop(conn, CLOSE.restart, "try again");
-    }
-  }
 
   /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
   async #job(id: string, wait: number, waiter: Parameters<Waits["wait"]>[3]): Promise<string | null> {
@@ -348,7 +352,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#chain.note(payments);
     this.#paidCommits.doubted(payments);
     this.#outbox.drainSoon();
-    this.#arm();
+    this.#alarm.set();
     for (const id of changed.keys()) this.#streams.changed(id);
     for (const [id, row] of ended) {
       this.#tellEnd(id, row);
@@ -373,27 +377,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     const conn = this.#sockets.ended(ws);
     if (conn === undefined) return;
     this.#dispatcher.apply({ type: "disconnect", connId: conn.id });
-    this.#arm();
-  }
-
-  /** Sets the alarm to the earliest time at which something is due. */
-  #arm(pause: number = this.#dispatcher.isFailing ? TUNING.journalPause : 1): void {
-    if (!this.#booted) return;
-    const now = this.#clock.now();
-    const dues = [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due].filter((due) => typeof due === "number");
-    if (dues.length === 0) return;
-    // After a failed try what is due would be due again at once. An earlier alarm stays, because setting one is a write.
-    const due = Math.max(Math.min(...dues), now + pause);
-    if (this.#alarmAt !== null && this.#alarmAt <= due) return;
-    this.#alarmAt = due;
-    void this.ctx.storage.setAlarm(due);
+    this.#alarm.set();
   }
 
   /** Handles a clock that was set back: no remembered time may last longer than one that begins now. */
   #startAgain(): void {
     this.#dispatcher.rebuild();
     this.#deadlines.passAll();
-    this.#alarmAt = null;
-    this.#arm();
+    this.#alarm.forget();
+    this.#alarm.set();
   }
 }

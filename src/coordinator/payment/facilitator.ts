@@ -26,7 +26,7 @@ export type SettleOutcome =
   | { kind: "not_asked"; reason: string }
   /**
    * The money may have moved: settle the same payload again. `lost`: there was no answer at all. `mayStillRun`: there was none in time, and the facilitator may
-   * still be at it [PY8].
+   * still be processing it [PY8].
    */
   | { kind: "unknown"; reason: string; lost: boolean; mayStillRun?: true };
 

@@ -9,11 +9,10 @@ import { type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
-import { trustOf } from "../store/trust.ts";
+import { noteUse, trustOf } from "../store/trust.ts";
 import { newJobId } from "./job-id.ts";
 import { answerAccepted, answerRefused } from "./job.ts";
 import { type HubCommit, keyInPayment, paidCommit } from "./paid-commit.ts";
-import { noteUse } from "./trust.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);
 
@@ -103,7 +102,7 @@ async function trustedKeys(c: AppContext, userId: string): Promise<Result<string
   const { pairings, tokenHash, usedAt } = await trustOf(c.env.DB, userId);
   if (!provesUser(token.value, tokenHash)) return { ok: false, reason: refuse(c, "user_token_required") };
   const keys = pairings.map((pairing) => pairing.providerPubkey);
-  await noteUse(c, userId, keys, usedAt);
+  await noteUse(c.env.DB, { userId, keys, usedAt, requestId: c.get("requestId") });
   return { ok: true, value: keys };
 }
 

@@ -13,11 +13,10 @@ import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
-import { endedHere } from "../store/recent-jobs.ts";
-import { tokenOf } from "../store/trust.ts";
+import { endedHere } from "../recent-jobs.ts";
+import { noteUse, tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
-import { noteUse } from "./trust.ts";
 
 /** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
 export async function answerAccepted(c: AppContext, answer: AcceptedJob, wait: number): Promise<Response> {
@@ -183,7 +182,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
   if (!token.ok) return refuseWith(c, 400, token.reason);
   const bound = await tokenOf(c.env.DB, userId);
   if (bound === null || !provesUser(token.value, bound.hash)) return refuse(c, "user_token_required");
-  await noteUse(c, userId, [], bound.usedAt);
+  await noteUse(c.env.DB, { userId, keys: [], usedAt: bound.usedAt, requestId: c.get("requestId") });
 
   const limit = Number(query.data.limit ?? LIMITS.jobsListed);
   // One more than asked for tells whether there are others. A stranger who binds a token to the id of another user must not see what was committed before.

@@ -45,7 +45,7 @@ export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest,
   return { ok: true, value: { payload, user: user ?? null, model: model ?? "auto", stream: stream === true, includeUsage } };
 }
 
-/** What is wrong with the commit that the request `body` became, in the names that the request has. */
+/** Rewrites an error about a commit with the names of the members that the OpenAI request `body` has. */
 export function inWordsOfOpenAi(error: string, body: unknown): string {
   const limit = isJsonObject(body) && body.max_completion_tokens != null ? "max_completion_tokens" : "max_tokens";
   return error

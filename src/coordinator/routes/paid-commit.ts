@@ -117,7 +117,7 @@ export async function paidCommit(c: AppContext, hubCommit: HubCommit, policy: Re
   return refused(refuse(c, "facilitator_unavailable", RETRY_AFTER.facilitator_unavailable));
 }
 
-/** Ends the reservation of this request, so that the same payment can come again at once. Never rejects. */
+/** Ends the reservation of this request, so that the same payment can be sent again at once. Never rejects. */
 async function release(c: AppContext, hubCommit: HubCommit, key: string): Promise<void> {
   try {
     await askHub(c.env, (hub) => hub.release(key, hubCommit().id));

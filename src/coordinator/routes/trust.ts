@@ -7,7 +7,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type Paired, PairingClaim, type PairingCode, PairingCreate, type TrustList } from "../../protocol/rest.ts";
 import type { Result } from "../../protocol/result.ts";
 import { isoTime, PAIRING_CODE } from "../../protocol/text.ts";
-import { DAY, RETRY_AFTER } from "../../protocol/times.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { pairText } from "../../protocol/worker-messages.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import { verifyText } from "../../receipt/ed25519.ts";
@@ -16,7 +16,7 @@ import { askHub } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJsonBody, readUserToken, refuseBody } from "../http/request.ts";
 import type { Hub } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { boundToken, claimCode, isFull, markUsed, storeCode, trustOf } from "../store/trust.ts";
+import { boundToken, claimCode, isFull, noteUse, storeCode, trustOf } from "../store/trust.ts";
 
 /** `POST /v1/trust/create` [SPEC, TR2, TR3]. */
 export async function createPairing(c: AppContext): Promise<Response> {
@@ -97,23 +97,11 @@ export async function listProviders(c: AppContext): Promise<Response> {
   const { pairings, tokenHash, usedAt } = await trustOf(c.env.DB, userId, null);
   if (!provesUser(token.value, tokenHash)) return refuse(c, "user_token_required");
   // A user with a pairing is not forgotten.
-  if (tokenHash !== null && pairings.length === 0) await noteUse(c, userId, [], usedAt);
+  if (tokenHash !== null && pairings.length === 0) await noteUse(c.env.DB, { userId, keys: [], usedAt, requestId: c.get("requestId") });
   const body: TrustList = {
     providers: pairings.map((pairing) => ({ provider_pubkey: pairing.providerPubkey, paired_at: isoTime(pairing.pairedAt) })),
   };
   return c.json(body);
-}
-
-/**
- * Marks a user, who has just given the token, and these of the user's pairings as used, if the last mark is a day old [LM3]. A request does not depend on it: the
- * next one tries again.
- */
-export async function noteUse(c: AppContext, userId: string, keys: readonly string[], usedAt: number): Promise<void> {
-  const now = Date.now();
-  if (now - usedAt < DAY) return;
-  await markUsed(c.env.DB, userId, keys, now).catch((error: unknown) =>
-    logError("pairings_not_marked", { request_id: c.get("requestId"), ...errorFacts(error) }),
-  );
 }
 
 /** Reads the body by `schema`. If a field is missing or wrong, the reason is the 400 that names it [API4]. */

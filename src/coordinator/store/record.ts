@@ -91,7 +91,7 @@ function sizeOf(row: JournalRow): number {
   return 3 * (row.payload.length + (row.result?.length ?? 0) + (row.receipt?.length ?? 0)) + 1_024;
 }
 
-/** The rows of one write to D1: as many as fit, at least one. They are added one by one, so that no row is read for nothing. */
+/** The rows of one write to D1: as many as fit, at least one. They are added one by one, so that no row is read needlessly. */
 export class RecordBatch {
   readonly rows: JournalRow[] = [];
   readonly #most: number;

@@ -5,6 +5,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
 import type { Result } from "../../protocol/result.ts";
 import { DAY, TIMING } from "../../protocol/times.ts";
+import { errorFacts, logError } from "../log.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
 
@@ -13,9 +14,12 @@ export type Pairing = { providerPubkey: string; pairedAt: number };
 
 /**
  * A user's paired workers, newest first, each once; the user's token hash, null without a token [TR2]; and since when one of these rows has not been marked as
- * used (ms since the epoch), see {@link markUsed}.
+ * used (ms since the epoch), see {@link noteUse}.
  */
 type UserTrust = { tokenHash: string | null; pairings: Pairing[]; usedAt: number };
+
+/** A use of a user's token. `usedAt`: when one was noted last; `requestId`: of which request, for the log. */
+type Use = { userId: string; keys: readonly string[]; usedAt: number; requestId: string };
 
 /** One row for each paired worker, or one without a worker; `user_used_at` is null without a user. */
 type TrustRow = { token_hash: string | null; user_used_at: number | null; provider_pubkey: string | null; paired_at: number | null; used_at: number | null };
@@ -61,10 +65,16 @@ export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: s
 }
 
 /**
- * Marks a user and these of the user's pairings as used, so that retention keeps them [LM3]. Once a day is often enough. A pairing that is older than the
- * newest ones, which are all that a PRIVATE job is offered to, is not marked. @throws {StoreUnavailable}
+ * Notes that a user has just given the token, so that retention keeps the user and these of the user's pairings [LM3]. Once a day is often enough. A pairing that is
+ * older than the newest ones, which are all that a PRIVATE job is offered to, is not marked. A request does not depend on it: the next one tries again. Never rejects.
  */
-export async function markUsed(db: D1Database, userId: string, keys: readonly string[], now: number): Promise<void> {
+export async function noteUse(db: D1Database, { userId, keys, usedAt, requestId }: Use, now = Date.now()): Promise<void> {
+  if (now - usedAt < DAY) return;
+  await markUsed(db, userId, keys, now).catch((error: unknown) => logError("pairings_not_marked", { request_id: requestId, ...errorFacts(error) }));
+}
+
+/** @throws {StoreUnavailable} */
+async function markUsed(db: D1Database, userId: string, keys: readonly string[], now: number): Promise<void> {
   const orm = drizzle(db);
   const isOneOf = sql`${pairings.providerPubkey} IN (SELECT value FROM json_each(${JSON.stringify(keys)}))`;
   await writeD1(db, () =>

@@ -45,8 +45,8 @@ function isToken(offer: PaymentToken, { network, asset }: PaymentToken): boolean
 }
 
 /**
- * Makes a payment hook from a signer. It signs once per commit: if the router takes the first payment and asks again, it gets no second one, and the run
- * rejects with the reason of the router.
+ * Makes a payment hook from a signer. It signs once per commit: if the coordinator refuses the first payment and asks again, it gets no second one, and the run
+ * rejects with the coordinator's reason.
  */
 export function hookOf(signer: PaymentSigner): PaymentHook {
   return async (required, { number, header }) => {

@@ -5,7 +5,7 @@ import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
 import { Pace } from "../../../src/coordinator/hub/batch.ts";
 import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
-import { endedHere, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { endedHere, startHere } from "../../../src/coordinator/recent-jobs.ts";
 
 type Env = { HUB: DurableObjectNamespace<WorkerHub> };
 type Receipt = { job_id: string; provider_pubkey: string; output_hash: string; completed_at: string; payment_ref: string | null };

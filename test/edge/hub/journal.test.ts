@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { JobEnd, JobFacts } from "../../../src/coordinator/dispatch/index.ts";
 import type { CheckedCompletion } from "../../../src/coordinator/hub/completion-check.ts";
 import { Journal } from "../../../src/coordinator/hub/journal.ts";
-import { endedHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { endedHere } from "../../../src/coordinator/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { TestHub } from "../support/worker-hub.ts";
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { TUNING } from "../../../src/coordinator/tuning.ts";
+import { TIMING } from "../../../src/protocol/times.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { TestHub } from "../support/worker-hub.ts";
 
@@ -15,6 +17,32 @@ describe("job_assign", () => {
     const two = await hub.worker();
     one.send({ type: "job_failed", job_id: first.job_id, attempt: 1, error: "busy", retryable: true });
     expect(await two.next("job_assign")).toEqual({ ...first, attempt: 2 });
+  });
+});
+
+describe("an outage", () => {
+  test("[JB4] [JB9] does not end the jobs that waited: a worker that comes back after it gets them", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const id = await hub.commit();
+    await hub.evict();
+    hub.skip(2 * TIMING.claimWindow);
+    expect((await hub.job(id)).status).toBe("pending");
+    await hub.pass(TIMING.claimWindow);
+    expect((await hub.job(id)).status).toBe("pending");
+    const worker = await hub.worker();
+    expect(await worker.next("job_assign")).toMatchObject({ job_id: id, attempt: 1 });
+  });
+
+  test("[JB4] is none if the hub has lost its memory and went on at once: the window ends in its time", async () => {
+    const hub = new TestHub();
+    hub.skip(0);
+    const id = await hub.commit();
+    hub.skip(TIMING.claimWindow - TUNING.outage);
+    await hub.pass(0);
+    await hub.evict();
+    await hub.pass(TUNING.outage);
+    expect((await hub.job(id)).result).toMatchObject({ error: "no_eligible_worker" });
   });
 });
 

@@ -4,7 +4,7 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 import { shortJobId } from "../../../src/protocol/text.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import { MOVES } from "../../../src/coordinator/dispatch/index.ts";
-import { CancelTokens } from "../../../src/coordinator/hub/commits.ts";
+import { CancelTokens } from "../../../src/coordinator/hub/cancel-tokens.ts";
 import { LedgerStore } from "../../../src/coordinator/hub/ledger-store.ts";
 import type { PaymentInput, ReserveAnswer } from "../../../src/coordinator/hub/rpc.ts";
 import { Settler } from "../../../src/coordinator/hub/settler.ts";
@@ -707,8 +707,8 @@ describe("a balance", () => {
     const first = await bought(hub, payment);
     await hub.sql("DELETE FROM jobs");
     await hub.sql(`UPDATE payments SET kind = 'credit', phase = '{"kind":"credit","transaction":"0x02"}', job_id = 'another', own_job_id = '${first}'`);
-    // That hub had not taken the last two steps of the schema.
-    await hub.sql("UPDATE version SET version = version - 2");
+    // That hub had not run the last three migrations.
+    await hub.sql("UPDATE version SET version = version - 3");
     await hub.evict();
     const [input, fresh] = [commitInput(), paymentInput()];
     await hub.stub.reserve(input, fresh);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
-import { ReadPause } from "../../../src/coordinator/hub/socket-gate.ts";
+import { ReadPause } from "../../../src/coordinator/hub/read-pause.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { TestHub, withSettings } from "../support/worker-hub.ts";
 

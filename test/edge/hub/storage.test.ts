@@ -326,6 +326,30 @@ describe("what one payer stores in a day", () => {
     expect(await hub.stub.reserve(commitInput(), unnamed)).toEqual({ state: "reserved" });
     expect(await hub.stub.reserve(commitInput(), payment("0xbb"))).toEqual({ state: "reserved" });
   });
+
+  test("[LM3] [PY9] a job that is paid from a balance counts for the payer of the settled payment, also where the request does not name the payer", async () => {
+    const hub = new TestHub();
+    await hub.workersOnline();
+    const input = commitInput();
+    const paid = payment(null);
+    const credit = JSON.stringify({ left: "1000", lent: "0", since: 1, transaction: "0x01" });
+    await hub.sql(`INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, doubts, phase, kind, updated_at, credit)
+      VALUES ('${paid.key}', 'digest', 'binding', '0xaa', '${paid.asset}', '1000', 1, 'failed', 0, '{"kind":"credit","transaction":"0x01"}', 'credit', 1, '${credit}')`);
+    expect(await hub.stub.reserve(input, paid)).toEqual({ state: "credit" });
+    expect(await hub.stub.submit(input, paid.key, "", paid)).toMatchObject({ ok: true, jobId: input.id });
+    expect(await hub.sql(`SELECT payer FROM jobs WHERE id = '${input.id}'`)).toEqual([{ payer: "0xaa" }]);
+    for (let stored = 0; stored < PER_PAYER; stored += LIMITS.jobRowBytes) {
+      const other = payment("0xaa");
+      const job = commitInput({ client: `10.0.0.${stored}` });
+      await hub.stub.reserve(job, other);
+      await hub.stub.submit(job, other.key, "0xaa", other);
+      await hub.pass(TIMING.claimWindow);
+    }
+    const again = payment(null);
+    await hub.sql(`INSERT INTO payments (key, digest, binding, payer, asset, amount, expires_at, job_id, doubts, phase, kind, updated_at, credit)
+      VALUES ('${again.key}', 'digest', 'binding', '0xaa', '${again.asset}', '1000', 1, 'failed too', 0, '{"kind":"credit","transaction":"0x02"}', 'credit', 1, '${credit}')`);
+    expect(await hub.stub.reserve(commitInput(), again)).toMatchObject({ state: "refused", reason: "rate_limited" });
+  });
 });
 
 /** A payment that nobody will settle. */

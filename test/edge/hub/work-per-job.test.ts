@@ -1,7 +1,7 @@
 // What one job costs, counted and never timed: SQL statements of the hub, RPCs, statements of D1, frames and bytes. A higher number is a slower coordinator
 // on every machine; a lower one is an improvement to write down here.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { endedHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { endedHere } from "../../../src/coordinator/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { WORK_PER_JOB } from "../../support/work-per-job.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";

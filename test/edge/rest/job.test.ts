@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { CommitResponse, Job } from "../../../src/protocol/job.ts";
 import { shortJobId } from "../../../src/protocol/text.ts";
-import { endedHere, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { endedHere, startHere } from "../../../src/coordinator/recent-jobs.ts";
 import { verifyReceipt } from "../../../src/receipt/index.ts";
 import { TASK, failingDb, failingHub, freshInstance, post, read, refusal, rest } from "./rest.ts";
 import { FakeWorker, recorded } from "./worker.ts";

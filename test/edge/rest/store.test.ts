@@ -5,7 +5,7 @@ import main from "../../../src/coordinator/main.ts";
 import { StoreUnavailable, withDeadline } from "../../../src/coordinator/store/database.ts";
 import { findUserJobs } from "../../../src/coordinator/store/jobs.ts";
 import { applyRetention } from "../../../src/coordinator/store/retention.ts";
-import { markUsed } from "../../../src/coordinator/store/trust.ts";
+import { noteUse } from "../../../src/coordinator/store/trust.ts";
 import { faultyDatabase } from "../../chaos/workerd/faulty-database.ts";
 import { failingDb, failingHub, freshInstance } from "./rest.ts";
 
@@ -179,7 +179,7 @@ describe("pairings and users", () => {
   test("[LM3] only these pairings of this user are marked", async () => {
     for (const name of ["owner", "other"]) for (const at of [1, 2]) await pair(name, at, 0);
     await env.DB.prepare("UPDATE pairings SET provider_pubkey = 'k' || paired_at").run();
-    await markUsed(env.DB, "owner", ["k2"], NOW);
+    await noteUse(env.DB, { userId: "owner", keys: ["k2"], usedAt: 0, requestId: "r" }, NOW);
     const { results } = await env.DB.prepare("SELECT user_id || ' ' || provider_pubkey AS marked FROM pairings WHERE used_at > 0").all();
     expect(results).toEqual([{ marked: "owner k2" }]);
   });

@@ -6,7 +6,7 @@ import { app } from "../../../src/coordinator/app.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import type { WorkerHub } from "../../../src/coordinator/main.ts";
 import type { CommitInput } from "../../../src/coordinator/hub/rpc.ts";
-import { startHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { startHere } from "../../../src/coordinator/recent-jobs.ts";
 import type { Job } from "../../../src/protocol/job.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";

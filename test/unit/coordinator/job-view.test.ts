@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { jobJson } from "../../../src/coordinator/store/jobs.ts";
-import { endedHere, RecentJobs, startHere } from "../../../src/coordinator/store/recent-jobs.ts";
+import { endedHere, RecentJobs, startHere } from "../../../src/coordinator/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { Job } from "../../../src/protocol/job.ts";
 

@@ -32,6 +32,7 @@ describe("the platform's counter", () => {
     expect(simple("PAID_COMMIT_RATE")).toBe(`{ limit = ${RATES.paidCommitsPerMinute}, period = 60 }`);
     expect(simple("POLL_RATE")).toBe(`{ limit = ${RATES.pollsPerTenSeconds}, period = 10 }`);
     expect(simple("TRUST_RATE")).toBe(`{ limit = ${RATES.trustPerMinute}, period = 60 }`);
+    expect(simple("CONNECT_RATE")).toBe(`{ limit = ${RATES.connectsPerMinute}, period = 60 }`);
     expect(toml).toMatch(/\[observability\.logs\]\nenabled = true\ninvocation_logs = false\n/);
   });
 

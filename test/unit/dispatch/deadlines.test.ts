@@ -24,6 +24,31 @@ describe("times of a job", () => {
     expect(nextDue(desk.state)).toBeNull();
   });
 
+  test("[JB4] after an outage a job that waits gets a new window, long enough for its workers to come back; its total time stays, and so does what is leased", () => {
+    const desk = assigned();
+    desk.submit("waits");
+    desk.pass(TIMING.ack - 1);
+    const before = nextDue(desk.state);
+    desk.now += 20_000;
+    desk.tell({ type: "outage" });
+    expect(desk.where("j")).toBe("assigned w 1");
+    expect(nextDue(desk.state)).toBe(before);
+    const idle = new Desk();
+    idle.submit("waits");
+    idle.now += 100_000;
+    idle.tell({ type: "outage" });
+    idle.pass(TIMING.outageWindow - 1);
+    expect(idle.where("waits")).toBe("pending");
+    idle.pass(1);
+    expect(idle.where("waits")).toBe("failed no_eligible_worker");
+    const late = new Desk();
+    late.submit("waits");
+    late.now += TIMING.total - 1;
+    late.tell({ type: "outage" });
+    late.pass(1);
+    expect(late.where("waits")).toBe("failed deadline_exceeded");
+  });
+
   test("[WS9] a worker that announced ack and does not acknowledge in 5 s loses the job and is told", () => {
     const desk = assigned();
     expect(words(desk.pass(4_999))).toBe("");

@@ -90,6 +90,19 @@ describe("the shares of the queue [LM1]", () => {
     expect(words(desk.reserve("m", "one more", {}, big))).toBe("queue_full");
   });
 
+  test("[LM1, PY9] a job that is paid from a balance counts for the payer of the settled payment, also where the request does not name the payer", () => {
+    const desk = new Desk({ clientShares: false });
+    desk.register("w");
+    desk.pay("credit", "failed");
+    desk.settled("credit");
+    desk.tell({ type: "failed", connId: "w#1", jobId: "failed", attempt: 1, retryable: false });
+    desk.tell({ type: "disconnect", connId: "w#1" });
+    const big = { payloadBytes: queuedPayloadBytes / 8 };
+    for (const name of ["k", "l"]) desk.pay(name, `${name} job`, { amount: "2000" }, big);
+    expect(words(desk.reserve("credit", "again", { payer: null }, big))).toBe("queue_full");
+    expect(words(desk.reserve("n", "of another", { payer: "quin" }, big))).toBe("reserved");
+  });
+
   test("[LM1] a PRIVATE job counts its place with each paired worker, as long as it waits", () => {
     const desk = new Desk({ queue: { jobs: 1_000, bytes: 16_000, jobsPerUser: 1_000 } });
     desk.register("key 0");

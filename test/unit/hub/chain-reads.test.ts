@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Payment } from "../../../src/coordinator/dispatch/index.ts";
-import { ChainReads } from "../../../src/coordinator/hub/doubts.ts";
+import { ChainReads } from "../../../src/coordinator/hub/chain-reads.ts";
 import { HOUR, MINUTE, TIMING } from "../../../src/protocol/times.ts";
 
 /** Payments in doubt, a chain that never decides and takes `most` payments a round, and a clock. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
-import { TierReader } from "../../../src/coordinator/hub/tiers.ts";
+import { TierReader } from "../../../src/coordinator/stake/tier-reader.ts";
 import type { StakeSource, TierResult } from "../../../src/coordinator/stake/sources.ts";
 
 type Read = { keys: readonly string[]; answer: (readings: TierResult[]) => void; fail: (error: Error) => void };

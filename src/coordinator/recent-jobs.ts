@@ -1,6 +1,6 @@
 // Jobs that ended recently, in memory: clients poll them next. On a job's way: poll.
-import { isWithin } from "../deadline.ts";
-import { TUNING } from "../tuning.ts";
+import { isWithin } from "./deadline.ts";
+import { TUNING } from "./tuning.ts";
 
 /** The JSON text of a Job that has ended, and whether the job was refused at commit [JB8]. `durableAt` is when its end was known to be durable, ms since the epoch. */
 type RecentJob = { json: string; refused: boolean; durableAt: number | null };

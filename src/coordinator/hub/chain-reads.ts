@@ -1,13 +1,12 @@
-// Decides about payments in doubt, of which nobody knows whether their money has moved: asks the chain, and carries out the operator's orders. After a job's way.
+// Reads from the chain about payments in doubt, of which nobody knows whether their money has moved. After a job's way.
 import { shortJobId } from "../../protocol/text.ts";
 import { HOUR, SECOND, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
-import { type Finding, IllegalMove, isInDoubt, type OrderOutcome, type Payment } from "../dispatch/index.ts";
+import { type Finding, IllegalMove, isInDoubt, type Payment } from "../dispatch/index.ts";
 import { errorFacts, logError, logWarning } from "../log.ts";
 import type { ChainAnswer, ChainSource } from "../payment/chain.ts";
 import { EvmChain } from "../payment/chain-evm.ts";
 import { SvmChain } from "../payment/chain-svm.ts";
-import { noteOutcome, openOrders, type PaymentOrder } from "../store/payment-orders.ts";
 import { TUNING } from "../tuning.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { ChainRead, LedgerStore } from "./ledger-store.ts";
@@ -21,7 +20,7 @@ const MANY_READINGS = 50;
 const STORED_PAUSE = 8 * SECOND;
 
 /**
- * The chain's word about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides. One
+ * What the chain shows about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides. One
  * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing. The pauses and what
  * was found outlast the hub's memory: otherwise a hub that hibernates would begin again with the short pauses, all day.
  */
@@ -154,48 +153,4 @@ export function chainSource({ instance, network, payment }: Pick<Settings, "inst
   if (payment.rpcUrl === null) return null;
   const rpc = { url: payment.rpcUrl, deadline: TIMING.chainAnswer };
   return instance === "evm" ? new EvmChain(rpc, network) : new SvmChain(rpc, network);
-}
-
-type OrderParts = { dispatcher: Dispatcher; ledger: LedgerStore; db: () => D1Database; clock: () => number };
-
-/**
- * The operator's orders [PY8]. Each is carried out once: the ledger notes its id in the transaction that changes its payment. D1 gets the outcome after
- * that, and an order whose outcome D1 did not take is not carried out again.
- */
-export class PaymentOrders {
-  readonly #parts: OrderParts;
-  #running: Promise<void> | null = null;
-
-  constructor(parts: OrderParts) {
-    this.#parts = parts;
-  }
-
-  /** Carries out the orders that have no outcome. Never rejects. */
-  carryOut(): Promise<void> {
-    this.#running ??= this.#run()
-      .catch((error: unknown) => logError("payment_orders_failed", errorFacts(error)))
-      .finally(() => (this.#running = null));
-    return this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { db, clock, ledger } = this.#parts;
-    const { orders, invalid } = await openOrders(db());
-    for (const id of invalid) await noteOutcome(db(), id, "invalid", clock());
-    for (const order of orders) {
-      const outcome = ledger.orderOutcome(order.id) ?? (await this.#carryOut(order));
-      if (outcome !== "under_way") await noteOutcome(db(), order.id, outcome, clock());
-    }
-  }
-
-  async #carryOut({ id, key, verb }: PaymentOrder): Promise<OrderOutcome> {
-    const { dispatcher } = this.#parts;
-    const stored = dispatcher.storedPayment(key);
-    const outcome = dispatcher.apply({ type: "order", key, verb, stored });
-    if (outcome === "under_way") return outcome;
-    dispatcher.keepOrder(id, outcome);
-    await dispatcher.whenDurable();
-    logWarning("payment_order", { order: id.slice(0, 8), verb, outcome, job: stored && shortJobId(stored.jobId) });
-    return outcome;
-  }
 }
