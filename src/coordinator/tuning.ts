@@ -96,6 +96,8 @@ export const TUNING = {
   hubAnswerOld: 5 * SECOND,
   /** How long an answer waits for the next bytes of a body that nobody reads. */
   bodyPause: 500,
+  /** For how long after a commit that the hub could not store the health check fails, if no commit works in between. */
+  commitFailed: 30 * SECOND,
   /** The longest pause before the hub is asked a second time. */
   hubRetryPause: 100,
   /** The pauses between tries to tell the hub the outcome of a settle call. */

@@ -4,30 +4,39 @@ import type * as z from "zod";
 import { LIMITS } from "./limits.ts";
 import type { Result } from "./result.ts";
 
+/** How large JSON may be besides its bytes: how deep it nests, and how many values it has, those inside others too. */
+type JsonBounds = { depth?: number; values?: number };
+
 /**
- * True if JSON `text` nests at most `limit` levels deep. It scans the text before any recursive code sees it: `JSON.parse` survives a depth of a million,
- * but code that walks the value does not.
+ * Why JSON `text` must not be parsed; null if it may be. It scans the text before any recursive code sees it: `JSON.parse` survives a depth of a million, but code
+ * that walks the value does not. And a text of many small values costs a hundred times as much as one long string.
  */
-export function isShallowJson(text: string, limit: number = LIMITS.jsonDepth): boolean {
+function oversize(text: string, { depth: deepest = LIMITS.jsonDepth, values: most = Infinity }: JsonBounds): "too_deep" | "too_many_values" | null {
   let depth = 0;
+  let values = 1;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
     if (unit === 0x22 /* " */) i = stringEnd(text, i) - 1;
+    else if (unit === 0x2c /* , */) values++;
     else if (unit === 0x7b /* { */ || unit === 0x5b /* [ */) {
-      if (++depth > limit) return false;
+      values++;
+      if (++depth > deepest) return "too_deep";
     } else if (unit === 0x7d /* } */ || unit === 0x5d /* ] */) depth--;
   }
-  return true;
+  return values > most ? "too_many_values" : null;
+}
+
+/** True if JSON `text` nests at most `limit` levels deep. */
+export function isShallowJson(text: string, limit: number = LIMITS.jsonDepth): boolean {
+  return oversize(text, { depth: limit }) === null;
 }
 
 /** True if every string and member name of a parsed JSON value is well-formed Unicode (has no lone surrogate). */
 export function isWellFormedJson(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (Array.isArray(value)) return value.every(isWellFormedJson);
-  if (typeof value === "object" && value !== null) {
-    return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormedJson(member));
-  }
-  return true;
+  if (!isJsonObject(value)) return true;
+  return Object.keys(value).every((name) => name.isWellFormed() && isWellFormedJson(value[name]));
 }
 
 /** True if `value` is a JSON object (not null, not an array). */
@@ -35,9 +44,10 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Parses JSON text that nests at most `limit` levels deep [LM1]. */
-export function readJson(text: string, limit: number = LIMITS.jsonDepth): Result<unknown, "invalid_json" | "too_deep"> {
-  if (!isShallowJson(text, limit)) return { ok: false, reason: "too_deep" };
+/** Parses JSON text within these bounds [LM1]: {@link LIMITS.jsonDepth} levels, if nothing else is said, and any number of values. */
+export function readJson(text: string, bounds: JsonBounds = {}): Result<unknown, "invalid_json" | "too_deep" | "too_many_values"> {
+  const reason = oversize(text, bounds);
+  if (reason !== null) return { ok: false, reason };
   const value = parseJson(text);
   return value === undefined ? { ok: false, reason: "invalid_json" } : { ok: true, value };
 }

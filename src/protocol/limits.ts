@@ -19,6 +19,8 @@ export const LIMITS = {
   frameBytes: 1.25 * MiB,
   /** Nesting of objects and arrays in a body or frame. */
   jsonDepth: 32,
+  /** Values in a body, those inside others too: members, elements, objects and arrays. A chat of the most messages and parts has 12,000. */
+  jsonValues: 16_384,
   /** Characters (code points) of a `user_id`. */
   userIdChars: 128,
   /** Bytes of an `X-PAYMENT` header. */

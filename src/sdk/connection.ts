@@ -204,9 +204,9 @@ export async function readBody(response: Response): Promise<BodyResult> {
 
 /** Parses JSON text of a bounded depth. */
 export function readJsonText(text: string): BodyResult {
-  const json = readJson(text, MAX_DEPTH);
+  const json = readJson(text, { depth: MAX_DEPTH });
   if (json.ok) return json;
-  return { ok: false, reason: json.reason === "invalid_json" ? "not_json" : json.reason };
+  return { ok: false, reason: json.reason === "too_deep" ? json.reason : "not_json" };
 }
 
 /** Untrusted text as one printable line of at most `max` characters. */

@@ -163,6 +163,14 @@ export const FLOODS: readonly Flood[] = [
     run: (attack) => attack.repeat(8, async () => void (await attack.commit("fast", llm(text(250_000), { more: text(240_000) })))),
   },
   {
+    name: "many values",
+    what: "commits of as many small values as a body may have, and of more",
+    run: (attack) =>
+      attack.repeat(8, async () => {
+        for (const count of [16_000, 40_000]) await attack.commit("fast", llm("hi", Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1]))));
+      }),
+  },
+  {
     name: "large results",
     what: "own TASK jobs of 500 KB, run by an own worker with an output of 900 KB",
     run: async (attack) => {

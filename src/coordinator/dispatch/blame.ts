@@ -19,11 +19,13 @@ export function blame(state: DispatchState, job: LiveJob, cause: FailureCause, c
 }
 
 /**
- * Counts a job that reaches its total deadline as a time-out of a worker that has kept it there by signs of life alone: it had the job from the first attempt on, so for
- * much longer than one may take, and sent no text of an answer.
+ * Counts a job that reaches its total deadline as a time-out of a worker that had it from the first attempt on, so for much longer than one may take. A proven worker
+ * that sent text of an answer is slow, but nobody knows what the text of a worker on probation is worth: a character now and then would keep any job.
  */
 export function blameOverstay(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  if (job.phase.kind === "leased" && job.attempts === 1 && (job.jobType === "TASK" || !job.streamed)) blame(state, job, "execution_timeout", ctx);
+  if (job.phase.kind !== "leased" || job.attempts > 1) return;
+  const isSlow = job.jobType === "LLM_INFER" && job.streamed && state.workers.get(job.phase.lease.key)?.proven === true;
+  if (!isSlow) blame(state, job, "execution_timeout", ctx);
 }
 
 /** Counts an invalid or foreign result against a worker, and against its network if it is on probation. `record` has the strike already [RC4]. */

@@ -43,6 +43,28 @@ export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Pro
   }
 }
 
+/** When the last commit of an instance failed because the hub could not be reached or could not write it, ms since the epoch. A commit that works deletes it. */
+const notStored = new WeakMap<Env, number>();
+
+/** The same as {@link askHub} for a commit, and notes for {@link storesCommits} whether it worked. */
+export async function askHubToStore<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
+  try {
+    const answer = await askHub(env, ask);
+    if (typeof answer === "object" && answer !== null && Reflect.get(answer, "reason") === "overloaded") notStored.set(env, Date.now());
+    else notStored.delete(env);
+    return answer;
+  } catch (error) {
+    if (error instanceof HubUnavailable) notStored.set(env, Date.now());
+    throw error;
+  }
+}
+
+/** False if the last commit in this isolate has just failed, as on a full disk, where a hub that only reads seems to work. */
+export function storesCommits(env: Env, now: number): boolean {
+  const at = notStored.get(env);
+  return at === undefined || !isWithin(now, at, TUNING.commitFailed);
+}
+
 /** Classifies the error of a call by the marks that the platform puts on it. */
 function faultOf(error: unknown): "overloaded" | "older" | "lost" | "thrown" {
   if (typeof error !== "object" || error === null) return "thrown";

@@ -60,10 +60,13 @@ export const wrapRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
 };
 
-/** False for a `Host` that is no host name in ASCII, and for one that is too long for a host name. Cloudflare refuses them; a bare workerd accepts them. */
+/** A `Host` in ASCII. It has nothing else of a URL: workerd puts it before the path, so a slash in it would change the path. */
+const HOST = /^[^\0-\x20/?#@\\\x7f-\uffff]*$/;
+
+/** False for a `Host` that is no host name, and for one that is too long for a host name. Cloudflare refuses them; a bare workerd accepts them. */
 function isValidHost({ url, headers }: Request): boolean {
   const host = headers.get("Host") ?? "";
-  return URL.canParse(url) && host.length <= LIMITS.hostChars && /^[\x21-\x7e]*$/.test(host);
+  return URL.canParse(url) && host.length <= LIMITS.hostChars && HOST.test(host);
 }
 
 /**

@@ -1,13 +1,12 @@
 // Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
-import { readJson } from "../../protocol/json.ts";
+import { isJsonObject, readJson } from "../../protocol/json.ts";
 import { LIMITS, MiB } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/result.ts";
 import { readBytes } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
-import { canonicalize } from "../../receipt/receipt.ts";
 import type { Settings } from "../config.ts";
 import { LATE, within } from "../deadline.ts";
 import { networkOf, UNKNOWN_CLIENT } from "../rates.ts";
@@ -68,10 +67,16 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   } catch {
     return failed(400, "Body must be complete and UTF-8");
   }
-  const json = readJson(text);
-  if (json.ok) return { ok: true, value: { json: json.value, text } };
-  return failed(400, json.reason === "too_deep" ? `Body nests deeper than ${LIMITS.jsonDepth} levels` : "Body must be valid JSON");
+  const json = readJson(text, { values: LIMITS.jsonValues });
+  return json.ok ? { ok: true, value: { json: json.value, text } } : failed(400, UNREADABLE[json.reason]);
 }
+
+/** What the answer says about JSON that was not read. */
+const UNREADABLE = {
+  invalid_json: "Body must be valid JSON",
+  too_deep: `Body nests deeper than ${LIMITS.jsonDepth} levels`,
+  too_many_values: `Body has more than ${LIMITS.jsonValues} values`,
+};
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
@@ -148,9 +153,22 @@ export function readJobId(c: AppContext): string | null {
  */
 export async function fingerprint(policy: ResolvedPolicy, commit: CommitRequest, payload: Record<string, unknown>): Promise<string> {
   const { job_type, user_id, privacy_class } = commit;
-  const text = JSON.stringify(canonicalize({ policy, job_type, user_id, privacy_class, payload }));
+  const text = canonicalText({ policy, job_type, user_id, privacy_class, payload });
   return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
+
+/** `JSON.stringify(canonicalize(value))` of parsed JSON, without the copy, which costs more than the text. */
+export function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const names = Object.keys(value);
+  // Names that are array indexes come first in every object, in their order.
+  const from = names.findIndex((name) => !isIndex(name));
+  const sorted = from < 0 ? names : [...names.slice(0, from), ...names.slice(from).toSorted()];
+  return `{${sorted.map((name) => `${JSON.stringify(name)}:${canonicalText(value[name])}`).join(",")}}`;
+}
+
+const isIndex = (name: string): boolean => /^(?:0|[1-9]\d{0,9})$/.test(name) && Number(name) < 2 ** 32 - 1;
 
 /**
  * One preference of a `Prefer` header: `name`, `name=value` or `name="quoted value"`; parameters after `;` are ignored.

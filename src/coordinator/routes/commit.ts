@@ -6,7 +6,7 @@ import { wantedModel } from "../../protocol/models.ts";
 import type { Result } from "../../protocol/result.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
-import { askHub } from "../http/hub-client.ts";
+import { askHubToStore } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
 import { noteUse, trustOf } from "../store/trust.ts";
@@ -79,7 +79,7 @@ export async function accept(c: AppContext, { policy, request, payload, bound, w
     c.executionCtx.waitUntil(paying.catch(() => {}));
     return await paying;
   }
-  const answer = await askHub(c.env, (hub, again) => hub.commit({ ...hubCommit(), again }));
+  const answer = await askHubToStore(c.env, (hub, again) => hub.commit({ ...hubCommit(), again }));
   return answer.ok ? { ok: true, value: answer } : { ok: false, reason: answerRefused(c, answer) };
 }
 

@@ -8,7 +8,7 @@ import { isSameAddress, normalizeAddress } from "../../protocol/text.ts";
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
-import { askHub, HubUnavailable } from "../http/hub-client.ts";
+import { askHub, askHubToStore, HubUnavailable } from "../http/hub-client.ts";
 import { countRequest, refuseIfUsedUp, refuseOverRate, takeCheck } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
 import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
@@ -133,7 +133,7 @@ async function release(c: AppContext, hubCommit: HubCommit, key: string): Promis
  */
 async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {
-    return await askHub(c.env, ask);
+    return await askHubToStore(c.env, ask);
   } catch (error) {
     await release(c, hubCommit, key);
     throw error;

@@ -4,8 +4,9 @@ import { type Model, type ModelList, wantedModel } from "../../protocol/models.t
 import { endpointOf, quotePrice, resolvePolicy, commitPrice, OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import { type Health, type Quote, QuoteQuery, type X402Resources } from "../../protocol/rest.ts";
 import { isoTime } from "../../protocol/text.ts";
+import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type AppContext, refuse, refuseWith } from "../http/context.ts";
-import { HubAnswer } from "../http/hub-client.ts";
+import { HubAnswer, storesCommits } from "../http/hub-client.ts";
 import { clientUrl } from "../http/request.ts";
 import { OPENAPI_JSON } from "../openapi/generated.ts";
 import { resourceUrl } from "../payment/terms.ts";
@@ -17,10 +18,13 @@ const workersOnline = new HubAnswer(TUNING.healthAsks, (hub) => hub.workersOnlin
 
 /**
  * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub at most 20 times a
- * second, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1].
+ * second, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1]. It is 503 too while
+ * commits cannot be stored.
  */
 export async function health(c: AppContext): Promise<Response> {
-  const body: Health = { status: "ok", workers_online: await workersOnline.of(c.env), network: c.get("settings").network, timestamp: isoTime(Date.now()) };
+  const online = await workersOnline.of(c.env);
+  if (!storesCommits(c.env, Date.now())) return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+  const body: Health = { status: "ok", workers_online: online, network: c.get("settings").network, timestamp: isoTime(Date.now()) };
   return c.json(body);
 }
 

@@ -66,21 +66,21 @@ describe("request lines and hosts", () => {
     expect(answer).toMatchObject({ status: 404, body: '{"error":"Job not found"}' });
   });
 
-  test.each(["evil.example", "evil.example:81", "127.0.0.1", "a@b", "..", "evil.example/v1/jobs", "evil.example?x"])(
-    "[API1] Host: %s is told nothing of itself",
+  test.each(["evil.example", "evil.example:81", "127.0.0.1", ".."])("[API1] Host: %s is told nothing of itself", async (name) => {
+    const answer = await send("GET /v1/health HTTP/1.1", `Host: ${name}`);
+    expect([200, 404], answer.all).toContain(answer.status);
+    expect(answer.all).not.toContain("evil");
+  });
+
+  test.each(["a b", "[::1", "x:99999", "", "a%00b", "\u00ff", "a@b", "evil.example/v1/jobs", "evil.example?x", "a#b", "a\\b"])(
+    "[API1] Host: %s, which is none, is refused without a word about the inside",
     async (name) => {
       const answer = await send("GET /v1/health HTTP/1.1", `Host: ${name}`);
-      expect([200, 404], answer.all).toContain(answer.status);
-      expect(answer.all).not.toContain("evil");
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+      expect(answer.all).not.toMatch(/\bat .*\.(ts|js)|workerd|wrangler|node_modules|stack/i);
+      expect((await evm.api.get("/v1/health")).status).toBe(200);
     },
   );
-
-  test.each(["a b", "[::1", "x:99999", "", "a%00b", "\u00ff"])("[API1] Host: %s, which is none, is refused without a word about the inside", async (name) => {
-    const answer = await send("GET /v1/health HTTP/1.1", `Host: ${name}`);
-    expect(answer.status).toBeGreaterThanOrEqual(400);
-    expect(answer.all).not.toMatch(/\bat .*\.(ts|js)|workerd|wrangler|node_modules|stack/i);
-    expect((await evm.api.get("/v1/health")).status).toBe(200);
-  });
 
   test("[API1, LM1] a Host of 1,025 characters is 400, for a page and for a worker's socket; one of 1,024 is answered", async () => {
     const upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];

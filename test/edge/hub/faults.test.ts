@@ -26,6 +26,24 @@ test("[API1] [JB8] a refused commit that cannot be stored is 503, not 500", asyn
   expect((await hub.post("cheap", { privacy_class: "PRIVATE" })).status).toBe(422);
 });
 
+test("[API1] while commits cannot be stored the health check fails too, until one works or for a while", async () => {
+  const hub = new TestHub();
+  muteErrors();
+  hub.skip(0);
+  const health = async () => (await hub.request("/v1/health")).status;
+  expect(await health()).toBe(200);
+  await breakJournal(hub, "INSERT");
+  expect((await hub.post("cheap")).status).toBe(503);
+  expect(await hub.request("/v1/health")).toMatchObject({ status: 503, body: { error: "overloaded" } });
+  hub.skip(TUNING.commitFailed + 1_000);
+  expect(await health()).toBe(200);
+  expect((await hub.post("cheap")).status).toBe(503);
+  expect(await health()).toBe(503);
+  await healJournal(hub);
+  await until(async () => (await hub.post("cheap")).status === 201, "stored");
+  expect(await health()).toBe(200);
+});
+
 describe("loss of the hub's memory", () => {
   test("[JB9] in the middle of a job: the socket is kept, the job goes on, and its result is accepted", async () => {
     const hub = new TestHub();
@@ -48,13 +66,14 @@ describe("loss of the hub's memory", () => {
     const hub = new TestHub();
     hub.skip(0);
     const [cheap, fast] = [await hub.commit("cheap"), await hub.commit("fast")];
+    await hub.pass(20_000);
     await hub.evict();
-    hub.skip(20_000);
     const worker = await hub.worker();
     const job = await worker.assigned();
     expect(job.job_id).toBe(fast);
     await hub.evict();
-    await hub.pass(10_000);
+    // No alarm is so late that the hub was down.
+    for (let ms = 0; ms < 10_000; ms += TUNING.outage / 2) await hub.pass(TUNING.outage / 2);
     expect(await hub.job(cheap)).toMatchObject({ status: "failed", result: { error: "no_eligible_worker" } });
   });
 

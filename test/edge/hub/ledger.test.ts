@@ -503,13 +503,19 @@ describe("a router and a hub that disagree", () => {
     const [payment, input] = [paymentInput(), commitInput({ idempotency: { key: "once", fingerprint: "f" }, settles: true })];
     await hub.stub.reserve(input, payment);
     const transactions: string[][] = [];
+    let running: string[] | null = null;
     await hub.inside((_, { storage }) => {
       const exec = storage.sql.exec.bind(storage.sql);
       const transact = storage.transactionSync.bind(storage);
-      storage.transactionSync = (write) => (transactions.push([]), transact(write));
+      storage.transactionSync = (write) => {
+        transactions.push((running = []));
+        const answer = transact(write);
+        running = null;
+        return answer;
+      };
       storage.sql.exec = (query, ...values) => {
         const written = /^(?:INSERT|UPDATE).*?\b(jobs|idempotency|payments)\b/s.exec(query)?.[1];
-        if (written !== undefined) transactions.at(-1)?.push(written);
+        if (written !== undefined) running?.push(written);
         return exec(query, ...values);
       };
     });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { readJsonBody } from "../../../src/coordinator/http/request.ts";
-import { KiB, MiB } from "../../../src/protocol/limits.ts";
+import { KiB, LIMITS, MiB } from "../../../src/protocol/limits.ts";
 
 /** A request whose body arrives in these pieces; says how far it was read. */
 function pieces(chunks: (Uint8Array | Error)[], headers: Record<string, string> = {}): { request: Request; taken: () => number; cancelled: () => boolean } {
@@ -67,6 +67,18 @@ describe("readJsonBody", () => {
     ["NaN", [utf8("NaN")], { ok: false, reason: { status: 400 } }],
   ])("[API2] %s", async (_name, chunks, reading) => {
     expect(await readJsonBody(pieces(chunks).request)).toMatchObject(reading);
+  });
+
+  test("[LM1] JSON of more values than allowed is refused, however they are nested; commas in strings are no values", async () => {
+    const list = (values: number) => `{"list":[${Array.from({ length: values }, () => '{"a":[]}').join(",")}]}`;
+    // Each element is an object with an array, and all but the first come after a comma.
+    const most = Math.floor((LIMITS.jsonValues - 3) / 3);
+    expect(await readJsonBody(pieces([utf8(list(most))]).request)).toMatchObject({ ok: true });
+    for (const many of [list(most + 1), `[${"[],".repeat(LIMITS.jsonValues)}0]`, `{${'"a":1,'.repeat(LIMITS.jsonValues)}"b":2}`]) {
+      const read = await readJsonBody(pieces([utf8(many)]).request);
+      expect(read).toEqual({ ok: false, reason: { status: 400, error: `Body has more than ${LIMITS.jsonValues} values` } });
+    }
+    expect(await readJsonBody(pieces([utf8(`{"a":"${",[{".repeat(LIMITS.jsonValues)}"}`)]).request)).toMatchObject({ ok: true });
   });
 
   test.each(["gzip", "br", "gzip, identity"])("[LM1] Content-Encoding %s is 415, and nothing is read", async (encoding) => {

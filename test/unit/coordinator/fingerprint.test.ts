@@ -1,6 +1,8 @@
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { fingerprint, readUserToken } from "../../../src/coordinator/http/request.ts";
+import { canonicalText, fingerprint, readUserToken } from "../../../src/coordinator/http/request.ts";
 import type { CommitRequest } from "../../../src/protocol/job.ts";
+import { canonicalize } from "../../../src/receipt/index.ts";
 
 const task: CommitRequest = { job_type: "TASK", user_id: "u", privacy_class: "PUBLIC", payload: { task_type: "classify", input: "x" } };
 
@@ -8,6 +10,17 @@ test("[API5] is lowercase hex of SHA-256 and does not depend on the order of mem
   const one = await fingerprint("CHEAP", task, { job_type: "TASK", input: "x", more: { a: 1, b: [2, 3] } });
   expect(one).toMatch(/^[0-9a-f]{64}$/);
   expect(await fingerprint("CHEAP", task, { more: { b: [2, 3], a: 1 }, input: "x", job_type: "TASK" })).toBe(one);
+});
+
+test("[API5] the text that it covers is the canonical JSON of RFC 8785, but for names that are array indexes, which come first", () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
+      const parsed: unknown = JSON.parse(JSON.stringify(value));
+      expect(canonicalText(parsed)).toBe(JSON.stringify(canonicalize(parsed)));
+    }),
+  );
+  const odd: unknown = JSON.parse('{"b":1,"10":[],"9":{},"a":null,"__proto__":{"y":1,"x":2},"4294967295":1,"4294967294":2,"01":3,"-1":4,"1.5":5}');
+  expect(canonicalText(odd)).toBe(JSON.stringify(canonicalize(odd)));
 });
 
 test("[TR2] what is stored of a token does not show that two users have the same one", () => {

@@ -230,6 +230,18 @@ describe("blame", () => {
     expect(desk.state.workers.get("w")?.proven).toBe(keeps);
   });
 
+  test("[JB11] a newcomer that sends a character now and then until the total deadline is blamed, and its network backs off", () => {
+    const desk = new Desk();
+    newcomer(desk, "new", "n");
+    desk.submit("01", { jobType: "LLM_INFER" });
+    for (let ms = 0; ms < TIMING.total; ms += 20_000) {
+      desk.tell({ type: "progress", connId: "new#1", jobId: "01", attempt: 1 });
+      desk.pass(20_000);
+    }
+    expect([desk.where("01"), desk.state.workers.get("new")?.record.failed]).toEqual(["failed deadline_exceeded", 1]);
+    expect(desk.state.networks.get("n")?.backOffUntil).toBeGreaterThan(desk.now);
+  });
+
   test("[JB11] a worker that got the job of another one is not blamed for its total deadline", () => {
     const desk = new Desk();
     desk.register("late");
