@@ -37,7 +37,7 @@ import {
 } from "./lifecycle.ts";
 import { awaitsTurn, closeWithoutJob, isPaid } from "./payment-moves.ts";
 import { changeTier, placeModels, register, update } from "./registration.ts";
-import { purchase, release, reserve } from "./reservation.ts";
+import { payForJob, release, reserve } from "./reservation.ts";
 import { carryOutOrder, decided, lateCause, passPaymentTime, settled } from "./settlement.ts";
 import { armTicks, createJob, type DispatchState, executionTime, type JobFacts, jobLeasedTo, type LiveJob, setTimer, statusOf, type Worker } from "./state.ts";
 import { dequeue, enqueue, hasEligibleWorker, hasTrustedWorker, indexWorker, orderOf, removeWorker } from "./workers.ts";
@@ -158,10 +158,10 @@ function submit(state: DispatchState, facts: JobFacts, paying: Paying | undefine
   const payer = paying === undefined ? null : (state.ledger.payments.get(paying.key)?.payer ?? paying.payer);
   if (!hasPlace(state, job, payer, ctx)) return refused("queue_full");
   if (paying !== undefined) {
-    const bought = purchase(state, paying, facts, ctx);
-    if (!bought.ok) return bought;
+    const paid = payForJob(state, paying, facts, ctx);
+    if (!paid.ok) return paid;
     // The same submit again, and its job has ended.
-    if (bought.value === "known") return ACCEPTED;
+    if (paid.value === "known") return ACCEPTED;
     job.payment = paying.key;
     job.payer = paymentOf(state.ledger, job)?.payer ?? null;
   }

@@ -54,7 +54,7 @@ export function paysAlready(payment: Payment, jobId: string): boolean {
  * Assigns a verified payment to a new job: it is `covered` if the payer's balance pays for the job, otherwise `held` [PY9]. `known`: it pays for this job
  * already.
  */
-export function purchase(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<"new" | "known", SubmitRefusal> {
+export function payForJob(state: DispatchState, { key, payer, stored }: Paying, job: JobFacts, ctx: ReduceContext): Result<"new" | "known", SubmitRefusal> {
   const payment = state.ledger.payments.get(key) ?? stored ?? undefined;
   if (payment === undefined) return { ok: false, reason: "reservation_lost" };
   if (!paysAlready(payment, job.id)) {

@@ -8,7 +8,7 @@ import { TUNING } from "../tuning.ts";
 import { type CommitParts, factsOf, originOf } from "./commits.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import type { LedgerStore } from "./ledger-store.ts";
-import type { BoughtJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SettleTexts, StoredAnswer, SubmitAnswer } from "./rpc.ts";
+import type { PaidJob, CommitInput, PaidAnswer, PaymentInput, ReserveAnswer, SettleReport, SettleTexts, StoredAnswer, SubmitAnswer } from "./rpc.ts";
 import type { SettleCalls } from "./settle-calls.ts";
 import type { Deadlines } from "./timers.ts";
 
@@ -237,7 +237,7 @@ export class PaidCommits {
   }
 
   /** What a 201 tells of a job. Others with its payment or key need not wait for the end of the job. */
-  async #accepted({ id, wait, client }: CommitInput, jobId: string): Promise<BoughtJob> {
+  async #accepted({ id, wait, client }: CommitInput, jobId: string): Promise<PaidJob> {
     const { settlementOf, job, cancelTokens, repeated } = this.#parts;
     this.#mutex.release(id);
     if (jobId !== id) repeated.add(jobId);

@@ -79,7 +79,7 @@ export type SettleTexts = {
 };
 
 /** What a 201 tells of a job that was paid for. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none yet. */
-export type BoughtJob = AcceptedJob & { settlement: string | null };
+export type PaidJob = AcceptedJob & { settlement: string | null };
 
 /** The hub's answer to a payment, before the facilitator is asked about it. */
 export type ReserveAnswer =
@@ -88,7 +88,7 @@ export type ReserveAnswer =
   /** The job of this payment failed after it was settled: `submit` starts one new job for it, without another payment or verification [PY9]. */
   | { state: "credit" }
   /** The same payment or idempotency key came before, for the same commit: answer 201 with this job. */
-  | ({ state: "known" } & BoughtJob)
+  | ({ state: "known" } & PaidJob)
   | ({ state: "refused" } & StorageRefusal)
   /** `settlement`: the same request came before and got this answer of the facilitator, which leaves open whether its money has moved. It gets it again. */
   | {
@@ -104,7 +104,7 @@ export type StoredAnswer = Extract<ReserveAnswer, { state: "known" | "refused" }
 
 /** The hub's answer to a paid commit. */
 export type PaidAnswer =
-  | ({ ok: true } & BoughtJob)
+  | ({ ok: true } & PaidJob)
   /** The facilitator refused the settlement while the request waited for it: answer 402 with its reason [PY7]. */
   | { ok: false; reason: "payment_failed"; settlement: string }
   | StorageRefused

@@ -11,7 +11,7 @@ import { type AppContext, type AppEnv, refuse } from "../http/context.ts";
 import { askHub, askHubToStore, HubUnavailable } from "../http/hub-client.ts";
 import { countRequest, refuseIfUsedUp, refuseOverRate, takeCheck } from "../http/middleware.ts";
 import { clientUrl } from "../http/request.ts";
-import type { AcceptedJob, BoughtJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
+import type { AcceptedJob, PaidJob, CommitInput, PaidAnswer, Hub, PaymentInput, ReserveAnswer } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { mayPayFee, type SettleOutcome, settlePayment, verifyPayment } from "../payment/facilitator.ts";
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
@@ -141,7 +141,7 @@ async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string,
 }
 
 /** The job of a commit that was paid, now or when it came first. */
-function accepted(c: AppContext, job: BoughtJob): Result<AcceptedJob, Response> {
+function accepted(c: AppContext, job: PaidJob): Result<AcceptedJob, Response> {
   setSettlement(c, job.settlement);
   return { ok: true, value: job };
 }
