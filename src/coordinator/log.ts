@@ -1,3 +1,5 @@
+import { untrusted } from "../protocol/text.ts";
+
 /** The facts of a log line: ids, codes and numbers. A prompt, payment, signature or token must never be among them. */
 export type LogFacts = Record<string, string | number | boolean | null>;
 
@@ -6,13 +8,9 @@ export function safeReason(reason: string): string {
   return /^(?!(?:.*\d){4})[a-z][a-z0-9_]{0,99}$/i.test(reason) ? reason : "redacted";
 }
 
-/** Marks that JSON leaves as they are and that could turn a line of the log around or break it: bidi, line and paragraph separators, control characters. */
-const UNSEEN = /[\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cc}]/gu;
-
-/** Returns the line of an event: JSON without invisible marks. It is still the same JSON. */
+/** Returns the line of an event: JSON without characters that could turn a line of the log around or break it. It is still the same JSON. */
 export function logLine(level: "error" | "warning", event: string, facts: LogFacts): string {
-  const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify({ level, event, ...facts }).replaceAll(UNSEEN, escaped);
+  return untrusted(JSON.stringify({ level, event, ...facts }));
 }
 
 /** Writes one structured line at error level. */

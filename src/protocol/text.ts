@@ -127,7 +127,7 @@ export function isPrintable(text: string): boolean {
 }
 
 /** Characters that control a terminal or change the order of the text: controls, bidirectional marks, line and paragraph separators. */
-const UNSEEN = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+export const UNSEEN = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
 
 /**
  * Untrusted text as a part of a line. Characters that control a terminal are written as `\u001b`, because they could move the cursor, overwrite text, change

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { type JobType, type Receipt, ReceiptFields, type TaskType } from "../../protocol/job.ts";
 import { isJsonObject, isWellFormedJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { isoTime, parseIsoTime, utf8Length } from "../../protocol/text.ts";
+import { isoTime, parseIsoTime, UNSEEN, utf8Length } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import type { CompletionRefusal, JobComplete } from "../../protocol/worker-messages.ts";
 import { parseSignature, toBase64 } from "../../receipt/bytes.ts";
@@ -71,9 +71,6 @@ export function explained({ error }: { status: "rejected"; error: CompletionRefu
   const isOfContent = error === "invalid_receipt" || error === "output_too_large";
   return { status: "rejected", error, message: (isOfContent ? fault : null) ?? REASONS[error] };
 }
-
-/** Invisible characters that could change the line they are in: control characters, and those that change the direction of text. */
-const UNSEEN = /[\p{Cc}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
 /** What a worker said about a failure, for `result.message`: bounded, one line, and without control characters that a terminal would follow [JB5]. */
 export function workerMessage(text: string | null | undefined): { message?: string } {

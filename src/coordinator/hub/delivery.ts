@@ -1,11 +1,11 @@
 // Writes the frames that a batch sends, once it is durable, and sends them. On a job's way: assign, and every message to a worker.
 import { isoTime } from "../../protocol/text.ts";
-import { CLOSE } from "../../protocol/worker-messages.ts";
+import { CLOSE, type CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { LiveJob } from "../dispatch/index.ts";
 import { errorFacts, logError } from "../log.ts";
 import type { OutgoingMessage } from "./batch.ts";
 import type { Journal } from "./journal.ts";
-import { parkedFrame, type Sockets } from "./sockets.ts";
+import type { Sockets } from "./sockets.ts";
 
 /** Sends messages to workers. */
 export class Delivery {
@@ -66,4 +66,10 @@ export class Delivery {
     // The payload is inserted as the stored text, so it stays as the client sent it [WS8].
     return this.#sockets.send(message.connId, `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`);
   }
+}
+
+/** The frame that tells a worker that its key is parked, before its socket is closed [WS4]. */
+function parkedFrame(ms: number): CoordinatorFrame {
+  const seconds = Math.ceil(ms / 1_000);
+  return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
 }

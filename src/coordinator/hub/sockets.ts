@@ -46,12 +46,6 @@ const LINGERING = { most: LIMITS.lingeringSockets };
 /** The methods of the platform that sockets need. */
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
-/** The frame that tells a worker that its key is parked, before its socket is closed [WS4]. */
-export function parkedFrame(ms: number): CoordinatorFrame {
-  const seconds = Math.ceil(ms / 1_000);
-  return { type: "error", code: "parked", message: `too many results were rejected: come back in ${seconds} s`, retry_after_s: seconds };
-}
-
 /** Closes a socket. Does nothing if it is closed already. */
 export function hangUp(ws: WebSocket, code: number, reason?: string): void {
   try {
