@@ -7,6 +7,7 @@ import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
+import { dated } from "./log-time.ts";
 
 type Mode = "dev" | "serve";
 
@@ -78,16 +79,22 @@ function unpayable(instance: string): string {
   return `jobs must be paid, but ${setting} is a placeholder: nobody can pay. For jobs without payment: --var TESTNET_MODE=true; to be paid: --var ${setting}=ADDRESS`;
 }
 
+/** Prints for a person, or into the log of a service: only there each line has its time, because a supervisor may keep the lines in a plain file. */
+function say(text: string, mode: Mode): void {
+  const lines = printable(text).split("\n");
+  console.error(mode === "serve" ? lines.map((line) => dated(line)).join("\n") : lines.join("\n"));
+}
+
 async function run(args: string[], mode: Mode): Promise<number> {
   const parsed = parse(args, mode);
   if (!parsed.ok) {
     console.error(parsed.problem === "" ? USAGE[mode] : `${parsed.problem}\n${USAGE[mode]}`);
     return parsed.problem === "" ? 0 : 2;
   }
-  for (const warning of mode === "serve" ? mistypedSettings() : []) console.error(warning);
+  for (const warning of mode === "serve" ? mistypedSettings() : []) say(warning, mode);
   for (const name of Object.keys(parsed.options.settings ?? {})) {
     const warning = unknownSetting(`--var ${name}`, name);
-    if (warning !== null) console.error(warning);
+    if (warning !== null) say(warning, mode);
   }
   const { instance, settings = {} } = parsed.options;
   const wrong = wrongSettings({ ...settings, INSTANCE: instance });
@@ -95,9 +102,9 @@ async function run(args: string[], mode: Mode): Promise<number> {
   const stopped = stopSignal();
   const starting = startCoordinator({
     ...parsed.options,
-    onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
+    onLine: (line) => say(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : line, mode),
     ...(mode === "dev" ? { watches: true, guardsFrames: true } : { serves: true }),
-    onStarting: () => console.error(`starting ${instance}`),
+    onStarting: () => say(`starting ${instance}`, mode),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
   if (coordinator === null) {
@@ -112,7 +119,7 @@ async function run(args: string[], mode: Mode): Promise<number> {
   const failure = await Promise.race([coordinator.failed, stopped.then(() => null)]);
   await coordinator.stop();
   if (failure === null) return 0;
-  console.error(printable(failure));
+  say(failure, mode);
   return 1;
 }
 
@@ -122,7 +129,7 @@ export async function runCommand(args: string[], mode: Mode): Promise<number> {
     return await run(args, mode);
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
-    console.error(printable(error.message));
+    say(error.message, mode);
     return 1;
   }
 }

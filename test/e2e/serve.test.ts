@@ -29,6 +29,15 @@ function ready(child: Started): Promise<string> {
   );
 }
 
+/** How a line of a service begins: with its time, in JSON as the first member. */
+const TIME = /^(?:\{"time":")?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?:"|$| )/;
+
+/** These lines without their times, which each of them must have. */
+const undated = (lines: readonly string[]): string[] => {
+  expect(lines.filter((line) => !TIME.test(line))).toEqual([]);
+  return lines.map((line) => line.replace(TIME, ""));
+};
+
 const runtimes = (child: Started): number[] => runtimesOf(child.pid).map(({ pid }) => pid);
 
 describe("npm run serve", () => {
@@ -72,10 +81,8 @@ describe("npm run serve", () => {
 
   it("the other instance does not start on its state, because they would share jobs and payments", async () => {
     await ready(child);
-    expect(await commandHere(["svm", "--port", String(await freePort()), "--state", stateDir], "serve")).toEqual({
-      code: 1,
-      lines: [`${stateDir} is the state of evm: choose another state folder (--state DIR)`],
-    });
+    const { code, lines } = await commandHere(["svm", "--port", String(await freePort()), "--state", stateDir], "serve");
+    expect([code, undated(lines)]).toEqual([1, [`${stateDir} is the state of evm: choose another state folder (--state DIR)`]]);
   });
 
   it("[JB9] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
@@ -123,6 +130,11 @@ describe("npm run serve", () => {
     await survivesConnections(limited, port);
   });
 
+  it("its lines and those of workerd have their times, so that an incident can be dated, and only the ready line has none", () => {
+    const lines = limited.lines.filter((line) => !line.startsWith("ready "));
+    expect(undated(lines)).toEqual(expect.arrayContaining(["starting evm", expect.stringMatching(/^only \d+ open files are allowed/)]));
+  });
+
   it("[JB9] starts workerd again when that was killed, and keeps what was acknowledged", async () => {
     const waiting = await commit(url, "cheap", task("The one that outlives workerd."));
     const before = runtimes(child);
@@ -149,7 +161,7 @@ describe("npm run serve", () => {
     writeFileSync(join(folder, "v3"), "no folder");
     writeFileSync(join(folder, "tmp"), "mine");
     const broken = startChild([join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(await freePort()), "--state", folder], { cwd: ROOT });
-    await until("its last word", () => broken.lines.find((line) => line.startsWith("evm did not start: it ended (1)")));
+    await until("its last word", () => broken.lines.find((line) => line.includes("Z evm did not start: it ended (1)")));
     const said = Date.now();
     expect(await broken.exited).toBe(1);
     expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
@@ -163,7 +175,7 @@ describe("npm run serve", () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     // A wrong one too, so nothing starts: the warnings come first.
     const { lines } = await commandHere(["evm", "--var", "RATE_LIMITS=maybe"], "serve");
-    expect(lines.slice(0, -1)).toEqual(["EVM_FACILITATOR_AUTHORISATION: no setting has this name; did you mean EVM_FACILITATOR_AUTHORIZATION?"]);
+    expect(undated(lines).slice(0, -1)).toEqual(["EVM_FACILITATOR_AUTHORISATION: no setting has this name; did you mean EVM_FACILITATOR_AUTHORIZATION?"]);
   });
 
   it("--host must be an IP address, because a host name may resolve to several", async () => {
