@@ -2,12 +2,13 @@
 import { isIP } from "node:net";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
-import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
+import { SETTING_NAMES } from "../src/coordinator/config.ts";
 import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
 import { dated } from "./log-time.ts";
+import { wrongVariables } from "./variables.ts";
 
 type Mode = "dev" | "serve";
 
@@ -16,6 +17,9 @@ const USAGE: Record<Mode, string> = {
   dev: `npm run dev -- ${INSTANCES.join("|")} ${OPTIONS}`,
   serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] [--no-front] ${OPTIONS}`,
 };
+
+/** The exit code for what only a person can correct: a supervisor need not try again. */
+const WRONG_INPUT = 2;
 
 type Parsed = { ok: true; options: Parameters<typeof startCoordinator>[0] } | { ok: false; problem: string };
 
@@ -89,7 +93,7 @@ async function run(args: string[], mode: Mode): Promise<number> {
   const parsed = parse(args, mode);
   if (!parsed.ok) {
     console.error(parsed.problem === "" ? USAGE[mode] : `${parsed.problem}\n${USAGE[mode]}`);
-    return parsed.problem === "" ? 0 : 2;
+    return parsed.problem === "" ? 0 : WRONG_INPUT;
   }
   for (const warning of mode === "serve" ? mistypedSettings() : []) say(warning, mode);
   for (const name of Object.keys(parsed.options.settings ?? {})) {
@@ -97,8 +101,11 @@ async function run(args: string[], mode: Mode): Promise<number> {
     if (warning !== null) say(warning, mode);
   }
   const { instance, settings = {} } = parsed.options;
-  const wrong = wrongSettings({ ...settings, INSTANCE: instance });
-  if (wrong !== null) throw new StartFailure(`${instance} did not start: ${wrong}`);
+  const wrong = wrongVariables({ instance, settings });
+  if (wrong !== null) {
+    say(`${instance} did not start: ${wrong}`, mode);
+    return WRONG_INPUT;
+  }
   const stopped = stopSignal();
   const starting = startCoordinator({
     ...parsed.options,
@@ -123,7 +130,7 @@ async function run(args: string[], mode: Mode): Promise<number> {
   return 1;
 }
 
-/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument is wrong. */
+/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument or a setting is wrong. */
 export async function runCommand(args: string[], mode: Mode): Promise<number> {
   try {
     return await run(args, mode);

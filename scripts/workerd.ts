@@ -15,8 +15,9 @@ import { connectionsFor, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
+import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, DEV_VARS, devVars, type Listen, v8Flags, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, type Listen, v8Flags } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -133,8 +134,9 @@ function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOpti
 
 /** The warnings for what is set and has no effect. */
 function ignoredVariables(asked: WorkerdOptions): string[] {
-  const files = { [`wrangler.${asked.instance}.toml`]: wranglerFile(asked.instance).vars, [DEV_VARS]: devVars() };
-  const unknown = Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
+  const unknown = Object.entries(fileVariables(asked.instance)).flatMap(([file, vars]) =>
+    Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []),
+  );
   const mode = unclearTestnetMode(variables(asked)["TESTNET_MODE"] ?? "");
   return mode === null ? unknown : [...unknown, mode];
 }

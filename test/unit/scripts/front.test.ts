@@ -12,7 +12,7 @@ import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
 import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
-import { variables } from "../../../scripts/workerd-config.ts";
+import { variables } from "../../../scripts/variables.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { temporaryFolder } from "../../support/coordinator.ts";
 import { finallyDo } from "../../support/finally.ts";
