@@ -14,6 +14,7 @@ import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from 
 import { connectionsFor, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
+import { openFiles } from "./open-files.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
@@ -74,9 +75,12 @@ async function main(): Promise<void> {
   const behind = limits === null ? null : await behindFront();
   const listen = behind?.listen ?? { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
-  holdFolder(asked.stateDir);
+  buildPages();
+  // What this process and workerd write from here on is state, in a folder that others may read. The pages in the clone are not: the user of a service reads them.
+  if (asked.serves) process.umask(0o077);
+  holdFolder(asked.stateDir, (line) => console.error(line));
   await endOrphan(asked.stateDir);
-  const config = await current(options, listen);
+  const config = await configured(options, listen);
   const clock = new WallClock();
   const runtime = new Runtime((pid) => {
     noteRuntime(asked.stateDir, pid);
@@ -126,9 +130,7 @@ async function main(): Promise<void> {
   clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
 }
 
-/** The configuration from the sources as they are now. */
-function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
-  buildPages();
+function configured(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
   return configuration(options, listen, (text) => console.error(text));
 }
 
@@ -139,14 +141,6 @@ function ignoredVariables(asked: WorkerdOptions): string[] {
   );
   const mode = unclearTestnetMode(variables(asked)["TESTNET_MODE"] ?? "");
   return mode === null ? unknown : [...unknown, mode];
-}
-
-/** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
-function openFiles(): number {
-  // Windows has no such limits.
-  const { userLimits } = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.unknown() }) }).optional() }).parse(process.report.getReport());
-  const soft = userLimits?.open_files.soft;
-  return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
 }
 
 /** The process of workerd. Miniflare starts it, and another one after a crash, but shows it to nobody. */
@@ -196,7 +190,10 @@ function giveUp(error: unknown): void {
 /** Runs the sources again after each edit, as a deployment does: every Durable Object starts again and every socket is closed. */
 function watchSources(options: WorkerdOptions, listen: Listen, miniflare: Miniflare): void {
   let edit: NodeJS.Timeout | undefined;
-  const reload = async (): Promise<void> => miniflare.setOptions(await current(options, listen));
+  const reload = async (): Promise<void> => {
+    buildPages();
+    await miniflare.setOptions(await configured(options, listen));
+  };
   const onEdit = (): void => {
     clearTimeout(edit);
     edit = setTimeout(() => void reload().catch((error: unknown) => console.error(error instanceof Error ? error.message : String(error))), EDIT_MS);

@@ -120,10 +120,13 @@ describe("npm run dev", () => {
       expect(lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
     });
 
-    it("a second one on the same state folder does not start, and says why", async () => {
+    it("a second one on the same state folder says that it waits, does not start, and says why", async () => {
       const { code, lines } = await commandHere(["svm", "--port", String(await freePort()), "--state", folder], "dev");
       expect(code).toBe(1);
-      expect(lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+      expect(lines).toEqual([
+        `another coordinator uses ${folder}: waiting up to 8 s until it has left`,
+        `${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`,
+      ]);
     });
 
     it("the first leaves no child process behind when it is killed", async () => {

@@ -1,5 +1,5 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
@@ -75,6 +75,9 @@ describe("npm run serve", () => {
     const databases = (): string[] =>
       readdirSync(join(stateDir, "v3", "d1"), { recursive: true, encoding: "utf8" }).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
     await until("D1", () => databases()[0]);
+    // Jobs, payments and keys are nobody else's business, also in a folder that others may list.
+    const entries = readdirSync(stateDir, { recursive: true, encoding: "utf8" });
+    expect(entries.filter((name) => existsSync(join(stateDir, name)) && (statSync(join(stateDir, name)).mode & 0o077) !== 0)).toEqual([]);
     // Everyone on this machine can read the list of processes.
     expect(JSON.stringify(descendants(child.pid))).not.toContain("hush");
   });
@@ -167,6 +170,12 @@ describe("npm run serve", () => {
     expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
     // A folder that has other things too keeps them.
     expect(readFileSync(join(folder, "tmp"), "utf8")).toBe("mine");
+  });
+
+  it("with fewer files than it needs for itself it does not start, and says so in one line", async () => {
+    const { lines, exited } = startWithFewFiles([join(ROOT, "scripts", "serve.ts"), "evm"], {}, 100);
+    expect(await exited).toBe(1);
+    expect(undated(lines)).toEqual(["evm did not start: only 100 open files are allowed, and a coordinator needs at least 128: allow more (ulimit -Hn)"]);
   });
 
   it("names an environment variable that is a mistyped setting, and no other", async () => {
