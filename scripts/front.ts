@@ -228,12 +228,14 @@ class Passage {
     this.#buffer(upgrade.rest);
   }
 
-  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. */
+  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. Nor is anything passed on for a CONNECT. */
   #refuseRequest(): void {
     this.#isRefused = true;
     const isFirst = this.#workerd.bytesWritten === 0;
     this.#workerd.destroy();
-    if (isFirst) this.#hangUp("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    // RFC 9110, 15.5.6 wants `Allow`; it is empty because no method is for the target of a tunnel.
+    const status = this.#requests.asksForTunnel ? "405 Method Not Allowed\r\nAllow:" : "400 Bad Request";
+    if (isFirst) this.#hangUp(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
     else this.#client.destroy();
   }
 

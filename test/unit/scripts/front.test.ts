@@ -171,6 +171,16 @@ describe("who is dropped", () => {
     await until("an answer", () => got.length > before || undefined);
   });
 
+  test("who asks for a tunnel gets 405, and workerd hears nothing of it: it would write a line into the log each time", async () => {
+    const front = await start();
+    const socket = await front.dial();
+    const got = received(socket);
+    socket.write("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n");
+    await once(socket, "end");
+    expect(got()).toBe("HTTP/1.1 405 Method Not Allowed\r\nAllow:\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    expect([...front.reached].map(({ bytesRead }) => bytesRead).filter((bytes) => bytes > 0)).toEqual([]);
+  });
+
   test("[LM1] the client that has read nothing for longest, if one more reads nothing; one that reads again is not among them", async () => {
     const front = await start({}, 2);
     const stall = (): Promise<Socket> => stalled(front, "GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
