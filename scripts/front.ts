@@ -2,6 +2,7 @@
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/atomic-files.ts";
 import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import { type Client, type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
@@ -68,8 +69,11 @@ export function connectionsFor(files: number): number {
   return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
 }
 
+/** A front that listens. `endSockets` ends each WebSocket with 1012: the coordinator stops. */
+export type Front = Server & { endSockets(): void };
+
 /** Passes connections on to workerd. Resolves when it listens. */
-export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Server> {
+export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Front> {
   const { now: clock, sweepMs, mostStalled, addressOf } = tuning;
   const { peerHeader } = options;
   const clients = new Clients(options);
@@ -113,7 +117,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   await once(server, "listening");
   // One connection that the system could not give ends nothing.
   server.on("error", (error) => console.error(`a connection was not accepted: ${error.message}`));
-  return server;
+  return Object.assign(server, { endSockets: () => passages.forEach((passage) => passage.endSocket()) });
 }
 
 /**
@@ -201,6 +205,11 @@ class Passage {
     if (this.#stalledSince !== null && now - this.#stalledSince > STALLED_MS) this.#end();
     else if (this.#guard?.isLate(now) === true) this.#refuse({ code: 1008, reason: "a message that does not end" });
     else if (this.#guard !== null && now - this.#heardAt > SILENT_MS) this.#end();
+  }
+
+  /** Ends the connection if it is a WebSocket. */
+  endSocket(): void {
+    if (this.#guard !== null && !this.#isRefused) this.#refuse({ code: CLOSE.restart, reason: "the coordinator restarts" });
   }
 
   #fromClient(chunk: Buffer): void {

@@ -4,14 +4,13 @@ import { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
-import type { Server } from "node:net";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, listenInFront, type WorkerdAddress } from "./front.ts";
+import { connectionsFor, type Front, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
 import { openFiles } from "./open-files.ts";
@@ -88,14 +87,18 @@ async function main(): Promise<void> {
   });
   const miniflare = new Miniflare(config);
   let stopping = false;
-  let front: Server | null = null;
+  let front: Front | null = null;
   // Miniflare starts workerd again. If it cannot, nothing listens any more.
   runtime.onExit = () =>
     setImmediate(() => {
       // A stop in the middle of it is no failed start.
       if (!stopping) miniflare.ready.catch((error: unknown) => void (stopping || giveUp(error)));
     });
-  const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
+  const end = (): void => {
+    // Only now: until then a worker may send the result of its job.
+    front?.endSockets();
+    void miniflare.dispose().finally(() => process.exit(0));
+  };
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
   const stop = (): void => {
     if (stopping) return;

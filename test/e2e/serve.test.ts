@@ -88,7 +88,7 @@ describe("npm run serve", () => {
     expect([code, undated(lines)]).toEqual([1, [`${stateDir} is the state of evm: choose another state folder (--state DIR)`]]);
   });
 
-  it("[JB9] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
+  it("[JB9, WS4] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
     const one = worker();
     expect(await one.connect()).toMatchObject({ status: "ok" });
     const running = fetch(`${url}/v1/jobs/commit/cheap`, {
@@ -114,6 +114,8 @@ describe("npm run serve", () => {
     one.complete(String(job_id), { summary: "done", word_count: 1 });
     expect(await (await running).json()).toMatchObject({ job_id, job: { status: "completed", result: { summary: "done" } } });
     expect(await child.exited).toBe(0);
+    // [WS4] It had its time to send a result. Now it knows that it may come again, and that nothing is broken.
+    expect(await until("the close code", () => one.closed ?? undefined)).toEqual({ code: 1012, reason: "the coordinator restarts" });
     expect(stillRunning(children)).toEqual([]);
     // It stopped by itself: who is killed leaves this folder.
     expect(existsSync(temporaryFolderOf(stateDir))).toBe(false);

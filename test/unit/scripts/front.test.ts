@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { type Front, type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
 import { variables } from "../../../scripts/variables.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { temporaryFolder } from "../../support/coordinator.ts";
@@ -70,7 +70,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
     time.looks++;
     return time.at;
   };
-  const front: Server = await listenInFront(
+  const front: Front = await listenInFront(
     {
       ...{
         host: "127.0.0.1",
@@ -108,6 +108,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
       await once(socket, "connect");
       return socket;
     },
+    endSockets: () => front.endSockets(),
     /** Sets the clock, and waits until the front has looked at its connections some times. */
     set: async (at: number): Promise<void> => {
       time.at = at;
@@ -150,6 +151,19 @@ async function open(front: Awaited<ReturnType<typeof start>>, headers = ""): Pro
 }
 
 const closed = (socket: Socket): Promise<unknown> => until("the end of the connection", () => socket.closed || undefined);
+
+test("[WS4] before the coordinator stops, each WebSocket is closed with 1012, and a request goes on", async () => {
+  const front = await start();
+  const { socket, got } = await open(front);
+  const waits = await front.dial();
+  waits.write("GET /wait HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await until("both connections", () => (front.reached.size === 2 && [...front.reached].every(({ bytesRead }) => bytesRead > 0)) || undefined);
+  front.endSockets();
+  await once(socket, "end");
+  expect(got().split("\r\n\r\n")[1]).toBe("\x88\x1a\x03\xf4the coordinator restarts");
+  await until("one connection", () => front.reached.size === 1 || undefined);
+  expect(waits.closed).toBe(false);
+});
 
 describe("who is dropped", () => {
   test(`[LM1] a client that reads nothing of a page for ${STALLED_MS / 1_000} s, not before, and not one that reads`, async () => {
