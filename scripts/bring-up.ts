@@ -10,6 +10,7 @@ import type { Runtime } from "../src/worker/runtimes/runtime.ts";
 import { buildCli } from "./build-cli.ts";
 import { type Child, startChild } from "./child.ts";
 import { assertPortFree, type Coordinator, type Instance, INSTANCES, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
+import { datedJson } from "./log-time.ts";
 import type { Session } from "./session.ts";
 
 /** How both instances start. */
@@ -63,7 +64,7 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
     settings: settings[instance],
     guardsFrames: true,
     onStarting: () => session.say(instance, "starting the coordinator"),
-    onLine: (line) => session.say(instance, line),
+    onLine: (line) => session.say(instance, datedJson(line)),
   });
   session.keep(coordinator);
   session.say(instance, `coordinator at ${coordinator.url}`);

@@ -13,7 +13,8 @@ import { parseJson } from "../src/protocol/json.ts";
 import { makeFolder } from "../src/worker/node/atomic-files.ts";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { type Child, patiently, startChild } from "./child.ts";
-import { LEAVING_MS, temporaryFolderOf } from "./state-folder.ts";
+import { openFiles, tooFewFiles } from "./open-files.ts";
+import { LEAVING_MS, temporaryFolderOf, waitingFor } from "./state-folder.ts";
 
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
@@ -98,9 +99,11 @@ export class StartFailure extends Error {
 /** Starts one coordinator in workerd and resolves when it answers. @throws {StartFailure} */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { instance, host = HOST, port } = options;
+  const problemOfFiles = tooFewFiles(openFiles());
+  if (problemOfFiles !== null) throw new StartFailure(`${instance} did not start: ${problemOfFiles}`);
   const stateDir = resolve(ROOT, options.stateDir ?? join(".state", instance));
   await assertPortFree(port, `give ${instance} another port`, host);
-  const lock = await takeFolder(stateDir, instance);
+  const lock = await takeFolder(stateDir, instance, options.onLine);
   options.onStarting?.();
 
   const coordinator = new Supervised(options, urlOf(host, port), stateDir, () => lock.release());
@@ -231,14 +234,14 @@ async function health(url: string): Promise<string> {
 }
 
 /** Creates the state folder of an instance and takes its lock. @throws {StartFailure} */
-async function takeFolder(stateDir: string, instance: Instance): Promise<{ release(): void }> {
+async function takeFolder(stateDir: string, instance: Instance, say: (line: string) => void = () => {}): Promise<{ release(): void }> {
   const hasHub = (owner: Instance): boolean => existsSync(join(stateDir, "v3", "do", `compute-router-${owner}-WorkerHub`));
   const other = INSTANCES.find((owner) => owner !== instance && hasHub(owner));
   // The database of a folder has one name, so two instances would share their jobs and payments.
   if (other !== undefined && !hasHub(instance)) throw new StartFailure(`${stateDir} is the state of ${other}: choose another state folder (--state DIR)`);
   try {
     makeFolder(stateDir);
-    const lock = await patiently(() => lockState(stateDir), LEAVING_MS);
+    const lock = lockState(stateDir) ?? (say(waitingFor(stateDir)), await patiently(() => lockState(stateDir), LEAVING_MS));
     if (lock === null) throw new StartFailure(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
     // A killed session leaves this folder.
     rmSync(temporaryFolderOf(stateDir), { recursive: true, force: true });

@@ -32,6 +32,7 @@ export class RequestReader {
   /** What is left of a body. */
   #body: number | ChunkedBody = 0;
   #isLost = false;
+  #asksForTunnel = false;
 
   /**
    * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark nothing is passed on from the first place on
@@ -44,7 +45,12 @@ export class RequestReader {
 
   /** True if what it reads is not certain any more, and is not passed on. */
   get isRefused(): boolean {
-    return this.#isLost && this.#mark !== null;
+    return this.#isLost && (this.#mark !== null || this.#asksForTunnel);
+  }
+
+  /** True if it is refused because of a CONNECT, for which workerd writes a line into the log each time. */
+  get asksForTunnel(): boolean {
+    return this.#asksForTunnel;
   }
 
   /** Reads on, and passes on what it has read, up to the end of an upgrade's head; null if none ends here. */
@@ -64,8 +70,9 @@ export class RequestReader {
       }
       this.#head = NOTHING;
       rest = all;
+      this.#asksForTunnel = isConnect(all);
       const head = all.toString("latin1", 0, length ?? 0);
-      const body = length === null || length > LONGEST_HEAD ? null : bodyOf(head);
+      const body = length === null || length > LONGEST_HEAD || this.#asksForTunnel ? null : bodyOf(head);
       const isUpgrade = UPGRADE.test(head);
       if (length === null || body === null || (isUpgrade && body !== 0)) {
         this.#isLost = true;
@@ -152,10 +159,15 @@ function lengthOfHead(bytes: Buffer, known: number): number | null {
   return null;
 }
 
+/** True for a request that asks for a tunnel (RFC 9110, 9.3.6), also in a head that is too long. */
+function isConnect(head: Buffer): boolean {
+  return /^connect[ \t]/i.test(head.toString("latin1", 0, "connect ".length));
+}
+
 /** The bytes of the body that follows a head, or its reader; null if that is not certain. */
 function bodyOf(head: string): number | ChunkedBody | null {
-  // A tunnel has no end, and a head that begins with an empty line is none. KJ ends a line of a head at a CR alone too, and joins a line that begins with a space.
-  if (/^(?:[\r\n]|connect[ \t])|\r(?!\n)|\n[ \t]|\0/i.test(head)) return null;
+  // A head that begins with an empty line is none. KJ ends a line of a head at a CR alone too, and joins a line that begins with a space.
+  if (/^[\r\n]|\r(?!\n)|\n[ \t]|\0/.test(head)) return null;
   const members = head.match(BODY) ?? [];
   if (members.length === 0) return 0;
   if (members.length > 1) return null;

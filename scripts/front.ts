@@ -2,6 +2,7 @@
 // empty frames and unfinished messages without limits, and ends when it may open no more files. It knows of HTTP only what tells where frames begin.
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/atomic-files.ts";
 import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import { type Client, type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
@@ -68,8 +69,11 @@ export function connectionsFor(files: number): number {
   return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
 }
 
+/** A front that listens. `endSockets` ends each WebSocket with 1012: the coordinator stops. */
+export type Front = Server & { endSockets(): void };
+
 /** Passes connections on to workerd. Resolves when it listens. */
-export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Server> {
+export async function listenInFront(options: FrontOptions, tuning: FrontTuning = TUNING): Promise<Front> {
   const { now: clock, sweepMs, mostStalled, addressOf } = tuning;
   const { peerHeader } = options;
   const clients = new Clients(options);
@@ -113,7 +117,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   await once(server, "listening");
   // One connection that the system could not give ends nothing.
   server.on("error", (error) => console.error(`a connection was not accepted: ${error.message}`));
-  return server;
+  return Object.assign(server, { endSockets: () => passages.forEach((passage) => passage.endSocket()) });
 }
 
 /**
@@ -203,6 +207,11 @@ class Passage {
     else if (this.#guard !== null && now - this.#heardAt > SILENT_MS) this.#end();
   }
 
+  /** Ends the connection if it is a WebSocket. */
+  endSocket(): void {
+    if (this.#guard !== null && !this.#isRefused) this.#refuse({ code: CLOSE.restart, reason: "the coordinator restarts" });
+  }
+
   #fromClient(chunk: Buffer): void {
     if (this.#isRefused) return;
     if (this.#guard !== null) this.#frames(chunk, this.#guard);
@@ -228,12 +237,14 @@ class Passage {
     this.#buffer(upgrade.rest);
   }
 
-  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. */
+  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. Nor is anything passed on for a CONNECT. */
   #refuseRequest(): void {
     this.#isRefused = true;
     const isFirst = this.#workerd.bytesWritten === 0;
     this.#workerd.destroy();
-    if (isFirst) this.#hangUp("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    // RFC 9110, 15.5.6 wants `Allow`; it is empty because no method is for the target of a tunnel.
+    const status = this.#requests.asksForTunnel ? "405 Method Not Allowed\r\nAllow:" : "400 Bad Request";
+    if (isFirst) this.#hangUp(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
     else this.#client.destroy();
   }
 

@@ -2,11 +2,13 @@
 import { isIP } from "node:net";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
-import { SETTING_NAMES, wrongSettings } from "../src/coordinator/config.ts";
+import { SETTING_NAMES } from "../src/coordinator/config.ts";
 import { printable } from "../src/protocol/text.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
+import { dated } from "./log-time.ts";
+import { wrongVariables } from "./variables.ts";
 
 type Mode = "dev" | "serve";
 
@@ -15,6 +17,9 @@ const USAGE: Record<Mode, string> = {
   dev: `npm run dev -- ${INSTANCES.join("|")} ${OPTIONS}`,
   serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] [--no-front] ${OPTIONS}`,
 };
+
+/** The exit code for what only a person can correct: a supervisor need not try again. */
+const WRONG_INPUT = 2;
 
 type Parsed = { ok: true; options: Parameters<typeof startCoordinator>[0] } | { ok: false; problem: string };
 
@@ -78,26 +83,35 @@ function unpayable(instance: string): string {
   return `jobs must be paid, but ${setting} is a placeholder: nobody can pay. For jobs without payment: --var TESTNET_MODE=true; to be paid: --var ${setting}=ADDRESS`;
 }
 
+/** Prints for a person, or into the log of a service: only there each line has its time, because a supervisor may keep the lines in a plain file. */
+function say(text: string, mode: Mode): void {
+  const lines = printable(text).split("\n");
+  console.error(mode === "serve" ? lines.map((line) => dated(line)).join("\n") : lines.join("\n"));
+}
+
 async function run(args: string[], mode: Mode): Promise<number> {
   const parsed = parse(args, mode);
   if (!parsed.ok) {
     console.error(parsed.problem === "" ? USAGE[mode] : `${parsed.problem}\n${USAGE[mode]}`);
-    return parsed.problem === "" ? 0 : 2;
+    return parsed.problem === "" ? 0 : WRONG_INPUT;
   }
-  for (const warning of mode === "serve" ? mistypedSettings() : []) console.error(warning);
+  for (const warning of mode === "serve" ? mistypedSettings() : []) say(warning, mode);
   for (const name of Object.keys(parsed.options.settings ?? {})) {
     const warning = unknownSetting(`--var ${name}`, name);
-    if (warning !== null) console.error(warning);
+    if (warning !== null) say(warning, mode);
   }
   const { instance, settings = {} } = parsed.options;
-  const wrong = wrongSettings({ ...settings, INSTANCE: instance });
-  if (wrong !== null) throw new StartFailure(`${instance} did not start: ${wrong}`);
+  const wrong = wrongVariables({ instance, settings });
+  if (wrong !== null) {
+    say(`${instance} did not start: ${wrong}`, mode);
+    return WRONG_INPUT;
+  }
   const stopped = stopSignal();
   const starting = startCoordinator({
     ...parsed.options,
-    onLine: (line) => console.error(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : printable(line)),
+    onLine: (line) => say(line.includes('"event":"placeholder_pay_to"') ? unpayable(instance) : line, mode),
     ...(mode === "dev" ? { watches: true, guardsFrames: true } : { serves: true }),
-    onStarting: () => console.error(`starting ${instance}`),
+    onStarting: () => say(`starting ${instance}`, mode),
   });
   const coordinator = await Promise.race([starting, stopped.then(() => null)]);
   if (coordinator === null) {
@@ -112,17 +126,17 @@ async function run(args: string[], mode: Mode): Promise<number> {
   const failure = await Promise.race([coordinator.failed, stopped.then(() => null)]);
   await coordinator.stop();
   if (failure === null) return 0;
-  console.error(printable(failure));
+  say(failure, mode);
   return 1;
 }
 
-/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument is wrong. */
+/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument or a setting is wrong. */
 export async function runCommand(args: string[], mode: Mode): Promise<number> {
   try {
     return await run(args, mode);
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
-    console.error(printable(error.message));
+    say(error.message, mode);
     return 1;
   }
 }

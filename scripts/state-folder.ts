@@ -19,24 +19,39 @@ export function temporaryFolderOf(stateDir: string): string {
   return join(stateDir, "coordinator.tmp");
 }
 
+/** What is said while another coordinator holds a folder. */
+export function waitingFor(stateDir: string): string {
+  return `another coordinator uses ${stateDir}: waiting up to ${LEAVING_MS / 1000} s until it has left`;
+}
+
 /** Kept here, because a database that nobody uses is closed. */
 const held: DatabaseSync[] = [];
 
 /**
  * Holds a state folder for as long as this process lives. It is a file lock of the operating system, so it also keeps out a process of another container, which
  * has other process numbers.
+ * `say` gets a line if it has to wait.
  * @throws if another process holds it
  */
-export function holdFolder(stateDir: string, patienceMs: number = LEAVING_MS): void {
+export function holdFolder(stateDir: string, say: (line: string) => void = () => {}, patienceMs: number = LEAVING_MS): void {
+  if (tryToHold(stateDir, 0)) return;
+  // SQLite waits without a sign of life.
+  say(waitingFor(stateDir));
+  if (!tryToHold(stateDir, patienceMs)) throw new Error(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+}
+
+/** False if another process still holds the folder when the time is over. */
+function tryToHold(stateDir: string, patienceMs: number): boolean {
   const database = new DatabaseSync(join(stateDir, "coordinator.sqlite"), { timeout: patienceMs });
   try {
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    if (!(error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY)) throw error;
-    throw new Error(`${stateDir} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`, { cause: error });
+    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return false;
+    throw error;
   }
   held.push(database);
+  return true;
 }
 
 /** Notes the workerd of a folder that this process holds, for {@link endOrphan}. */

@@ -1,27 +1,13 @@
-// What Miniflare needs to know to run one coordinator: its wrangler file, the bundle of its sources, its settings, and the port on the Worker itself.
-import { existsSync, readFileSync } from "node:fs";
+// What Miniflare needs to know to run one coordinator: the bundle of its sources, its settings, and the port on the Worker itself.
+import { readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { parseEnv } from "node:util";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
-import { parse } from "smol-toml";
-import * as z from "zod";
-import { describeIssues } from "../src/protocol/issues.ts";
 import { isLoopback } from "../src/protocol/text.ts";
-import { ROOT, StartFailure, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
+import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
 import { temporaryFolderOf } from "./state-folder.ts";
-
-/** What is used of a wrangler file. */
-const WranglerFile = z.object({
-  main: z.string(),
-  compatibility_date: z.string(),
-  compatibility_flags: z.array(z.string()),
-  vars: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()], "must be a text, a number, true or false").transform(String)),
-  durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
-  d1_databases: z.array(z.object({ binding: z.string() })),
-  assets: z.object({ directory: z.string(), binding: z.string() }),
-});
+import { variables, wranglerFile } from "./variables.ts";
 
 /** Where a workerd listens. */
 export type Listen = { host: string; port: number };
@@ -68,32 +54,10 @@ export async function bundled(main: string, { serves, watches }: Pick<WorkerdOpt
   return output.text;
 }
 
-/** What `main` is and what it is bound to, as its wrangler file says. @throws {StartFailure} */
-export function wranglerFile(instance: string): z.infer<typeof WranglerFile> {
-  const name = `wrangler.${instance}.toml`;
-  const file = parse(readFileSync(join(ROOT, name), "utf8"));
-  const parsed = WranglerFile.safeParse(file);
-  if (parsed.success) return parsed.data;
-  throw new StartFailure(`${name}: ${describeIssues(parsed.error, file)}`);
-}
-
-export const DEV_VARS = ".dev.vars";
-
-/** The settings that `wrangler dev` would read too: secrets that are in no file of the repository. */
-export function devVars(): Record<string, string> {
-  const path = join(ROOT, DEV_VARS);
-  return existsSync(path) ? z.record(z.string(), z.string()).parse(parseEnv(readFileSync(path, "utf8"))) : {};
-}
-
 /** What makes a coordinator that only this machine can reach a local one; an empty `PUBLIC_HOST` undoes it. */
 function localHost(host: string, port: number): Record<string, string> {
   const url = new URL(urlOf(host, port));
   return isLoopback(url.hostname) ? { PUBLIC_HOST: `${url.hostname}:${port}` } : {};
-}
-
-/** The variables of a coordinator, as its program gets them. */
-export function variables({ instance, settings }: Pick<WorkerdOptions, "instance" | "settings">): Record<string, string> {
-  return { ...wranglerFile(instance).vars, ...devVars(), ...settings };
 }
 
 /** The lines of Miniflare itself. */

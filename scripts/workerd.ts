@@ -4,19 +4,20 @@ import { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
-import type { Server } from "node:net";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
 import { buildPages } from "./build-pages.ts";
 import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, listenInFront, type WorkerdAddress } from "./front.ts";
+import { connectionsFor, type Front, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
+import { openFiles } from "./open-files.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
+import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, DEV_VARS, devVars, type Listen, v8Flags, variables, wranglerFile } from "./workerd-config.ts";
+import { configuration, type Listen, v8Flags } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -73,9 +74,12 @@ async function main(): Promise<void> {
   const behind = limits === null ? null : await behindFront();
   const listen = behind?.listen ?? { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
-  holdFolder(asked.stateDir);
+  buildPages();
+  // What this process and workerd write from here on is state, in a folder that others may read. The pages in the clone are not: the user of a service reads them.
+  if (asked.serves) process.umask(0o077);
+  holdFolder(asked.stateDir, (line) => console.error(line));
   await endOrphan(asked.stateDir);
-  const config = await current(options, listen);
+  const config = await configured(options, listen);
   const clock = new WallClock();
   const runtime = new Runtime((pid) => {
     noteRuntime(asked.stateDir, pid);
@@ -83,14 +87,18 @@ async function main(): Promise<void> {
   });
   const miniflare = new Miniflare(config);
   let stopping = false;
-  let front: Server | null = null;
+  let front: Front | null = null;
   // Miniflare starts workerd again. If it cannot, nothing listens any more.
   runtime.onExit = () =>
     setImmediate(() => {
       // A stop in the middle of it is no failed start.
       if (!stopping) miniflare.ready.catch((error: unknown) => void (stopping || giveUp(error)));
     });
-  const end = (): void => void miniflare.dispose().finally(() => process.exit(0));
+  const end = (): void => {
+    // Only now: until then a worker may send the result of its job.
+    front?.endSockets();
+    void miniflare.dispose().finally(() => process.exit(0));
+  };
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
   const stop = (): void => {
     if (stopping) return;
@@ -125,26 +133,17 @@ async function main(): Promise<void> {
   clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
 }
 
-/** The configuration from the sources as they are now. */
-function current(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
-  buildPages();
+function configured(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
   return configuration(options, listen, (text) => console.error(text));
 }
 
 /** The warnings for what is set and has no effect. */
 function ignoredVariables(asked: WorkerdOptions): string[] {
-  const files = { [`wrangler.${asked.instance}.toml`]: wranglerFile(asked.instance).vars, [DEV_VARS]: devVars() };
-  const unknown = Object.entries(files).flatMap(([file, vars]) => Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []));
+  const unknown = Object.entries(fileVariables(asked.instance)).flatMap(([file, vars]) =>
+    Object.keys(vars).flatMap((name) => unknownSetting(`${file}: ${name}`, name) ?? []),
+  );
   const mode = unclearTestnetMode(variables(asked)["TESTNET_MODE"] ?? "");
   return mode === null ? unknown : [...unknown, mode];
-}
-
-/** How many files this process, and so workerd, may open: Node has raised the soft limit to the hard one. */
-function openFiles(): number {
-  // Windows has no such limits.
-  const { userLimits } = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.unknown() }) }).optional() }).parse(process.report.getReport());
-  const soft = userLimits?.open_files.soft;
-  return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
 }
 
 /** The process of workerd. Miniflare starts it, and another one after a crash, but shows it to nobody. */
@@ -194,7 +193,10 @@ function giveUp(error: unknown): void {
 /** Runs the sources again after each edit, as a deployment does: every Durable Object starts again and every socket is closed. */
 function watchSources(options: WorkerdOptions, listen: Listen, miniflare: Miniflare): void {
   let edit: NodeJS.Timeout | undefined;
-  const reload = async (): Promise<void> => miniflare.setOptions(await current(options, listen));
+  const reload = async (): Promise<void> => {
+    buildPages();
+    await miniflare.setOptions(await configured(options, listen));
+  };
   const onEdit = (): void => {
     clearTimeout(edit);
     edit = setTimeout(() => void reload().catch((error: unknown) => console.error(error instanceof Error ? error.message : String(error))), EDIT_MS);

@@ -120,10 +120,13 @@ describe("npm run dev", () => {
       expect(lines.join("\n")).toMatch(new RegExp(`^port ${port} of 127.0.0.1 is taken: .*another port$`));
     });
 
-    it("a second one on the same state folder does not start, and says why", async () => {
+    it("a second one on the same state folder says that it waits, does not start, and says why", async () => {
       const { code, lines } = await commandHere(["svm", "--port", String(await freePort()), "--state", folder], "dev");
       expect(code).toBe(1);
-      expect(lines.join("\n")).toBe(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+      expect(lines).toEqual([
+        `another coordinator uses ${folder}: waiting up to 8 s until it has left`,
+        `${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`,
+      ]);
     });
 
     it("the first leaves no child process behind when it is killed", async () => {
@@ -140,24 +143,27 @@ describe("npm run dev", () => {
     ["EVM_RPC_URL=ws://node.example/key", "EVM_RPC_URL must be an http(s) URL"],
     ["EVM_FACILITATOR_AUTHORIZATION=\u00fc", "EVM_FACILITATOR_AUTHORIZATION must be the value of an Authorization header"],
   ])("says in one line what is wrong with --var %s, and shows no secret", async (setting, problem) => {
-    expect(await commandHere(["evm", "--var", setting], "dev")).toEqual({ code: 1, lines: [`evm did not start: ${problem}`] });
+    expect(await commandHere(["evm", "--var", setting], "dev")).toEqual({ code: 2, lines: [`evm did not start: ${problem}`] });
   });
 
-  it("names the setting that only the whole set shows wrong, before workerd starts", async () => {
-    const child = dev("evm", "--port", String(await freePort()), "--state", temporaryFolder("stakes"), "--var", "STAKE_SOURCE=evm");
-    expect(await child.exited).toBe(1);
-    expect(child.lines.slice(-2)).toEqual([
-      "Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: is needed by STAKE_SOURCE=evm",
-      "evm did not start: it ended (1), see above",
-    ]);
+  const stakes = { STAKE_SOURCE: "evm" };
+  const problem = "Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: is needed by STAKE_SOURCE=evm";
+  it("names the setting that only the whole set shows wrong, before it starts anything", async () => {
+    expect(await commandHere(["evm", "--var", "STAKE_SOURCE=evm"], "dev")).toEqual({ code: 2, lines: [`evm did not start: ${problem}`] });
+  });
+
+  it("a wrong setting ends a coordinator that another program starts before workerd starts", async () => {
+    const options = { instance: "evm", port: await freePort(), stateDir: temporaryFolder("stakes"), settings: stakes, guardsFrames: true } as const;
+    await expect(startCoordinator(options)).rejects.toThrow(`evm did not start: it ended (1)\n${problem}`);
   });
 
   it("without the front the coordinator names it, once, however often it is asked before it is given up", async () => {
-    const args = ["evm", "--no-front", "--port", String(await freePort()), "--state", temporaryFolder("stakes without a front"), "--var", "STAKE_SOURCE=evm"];
-    const child = startChild([join(ROOT, "scripts", "serve.ts"), ...args], { cwd: ROOT });
-    expect(await child.exited).toBe(1);
-    expect(child.lines.at(-1)).toMatch(/^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: is needed by STAKE_SOURCE=evm; EVM_STAKE_CONTRACT: /);
-    expect(child.lines.filter((line) => line.includes("invalid_setting"))).toHaveLength(1);
+    const lines: string[] = [];
+    const options = { instance: "evm", port: await freePort(), stateDir: temporaryFolder("stakes without a front"), settings: stakes } as const;
+    await expect(startCoordinator({ ...options, onLine: (line) => lines.push(line) })).rejects.toThrow(
+      /^evm did not start: .* answers 500: Invalid setting EVM_RPC_URL: /,
+    );
+    expect(lines.filter((line) => line.includes("invalid_setting"))).toHaveLength(1);
   });
 
   it("warns of a setting that no coordinator knows, and names the one that was meant", async () => {

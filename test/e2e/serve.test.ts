@@ -1,5 +1,5 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
@@ -28,6 +28,15 @@ function ready(child: Started): Promise<string> {
     () => child.lines.join("\n"),
   );
 }
+
+/** How a line of a service begins: with its time, in JSON as the first member. */
+const TIME = /^(?:\{"time":")?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?:"|$| )/;
+
+/** These lines without their times, which each of them must have. */
+const undated = (lines: readonly string[]): string[] => {
+  expect(lines.filter((line) => !TIME.test(line))).toEqual([]);
+  return lines.map((line) => line.replace(TIME, ""));
+};
 
 const runtimes = (child: Started): number[] => runtimesOf(child.pid).map(({ pid }) => pid);
 
@@ -66,19 +75,20 @@ describe("npm run serve", () => {
     const databases = (): string[] =>
       readdirSync(join(stateDir, "v3", "d1"), { recursive: true, encoding: "utf8" }).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
     await until("D1", () => databases()[0]);
+    // Jobs, payments and keys are nobody else's business, also in a folder that others may list.
+    const entries = readdirSync(stateDir, { recursive: true, encoding: "utf8" });
+    expect(entries.filter((name) => existsSync(join(stateDir, name)) && (statSync(join(stateDir, name)).mode & 0o077) !== 0)).toEqual([]);
     // Everyone on this machine can read the list of processes.
     expect(JSON.stringify(descendants(child.pid))).not.toContain("hush");
   });
 
   it("the other instance does not start on its state, because they would share jobs and payments", async () => {
     await ready(child);
-    expect(await commandHere(["svm", "--port", String(await freePort()), "--state", stateDir], "serve")).toEqual({
-      code: 1,
-      lines: [`${stateDir} is the state of evm: choose another state folder (--state DIR)`],
-    });
+    const { code, lines } = await commandHere(["svm", "--port", String(await freePort()), "--state", stateDir], "serve");
+    expect([code, undated(lines)]).toEqual([1, [`${stateDir} is the state of evm: choose another state folder (--state DIR)`]]);
   });
 
-  it("[JB9] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
+  it("[JB9, WS4] ends with 0 after SIGTERM although workers stay connected: a request in progress gets its answer, and a later start knows the jobs that wait", async () => {
     const one = worker();
     expect(await one.connect()).toMatchObject({ status: "ok" });
     const running = fetch(`${url}/v1/jobs/commit/cheap`, {
@@ -104,6 +114,8 @@ describe("npm run serve", () => {
     one.complete(String(job_id), { summary: "done", word_count: 1 });
     expect(await (await running).json()).toMatchObject({ job_id, job: { status: "completed", result: { summary: "done" } } });
     expect(await child.exited).toBe(0);
+    // [WS4] It had its time to send a result. Now it knows that it may come again, and that nothing is broken.
+    expect(await until("the close code", () => one.closed ?? undefined)).toEqual({ code: 1012, reason: "the coordinator restarts" });
     expect(stillRunning(children)).toEqual([]);
     // It stopped by itself: who is killed leaves this folder.
     expect(existsSync(temporaryFolderOf(stateDir))).toBe(false);
@@ -121,6 +133,11 @@ describe("npm run serve", () => {
 
   it("more connections than files are allowed do not crash it: it closes them, and goes on", async () => {
     await survivesConnections(limited, port);
+  });
+
+  it("its lines and those of workerd have their times, so that an incident can be dated, and only the ready line has none", () => {
+    const lines = limited.lines.filter((line) => !line.startsWith("ready "));
+    expect(undated(lines)).toEqual(expect.arrayContaining(["starting evm", expect.stringMatching(/^only \d+ open files are allowed/)]));
   });
 
   it("[JB9] starts workerd again when that was killed, and keeps what was acknowledged", async () => {
@@ -149,12 +166,18 @@ describe("npm run serve", () => {
     writeFileSync(join(folder, "v3"), "no folder");
     writeFileSync(join(folder, "tmp"), "mine");
     const broken = startChild([join(ROOT, "scripts", "serve.ts"), "evm", "--port", String(await freePort()), "--state", folder], { cwd: ROOT });
-    await until("its last word", () => broken.lines.find((line) => line.startsWith("evm did not start: it ended (1)")));
+    await until("its last word", () => broken.lines.find((line) => line.includes("Z evm did not start: it ended (1)")));
     const said = Date.now();
     expect(await broken.exited).toBe(1);
     expect(Date.now() - said).toBeLessThan(AT_ONCE_MS);
     // A folder that has other things too keeps them.
     expect(readFileSync(join(folder, "tmp"), "utf8")).toBe("mine");
+  });
+
+  it("with fewer files than it needs for itself it does not start, and says so in one line", async () => {
+    const { lines, exited } = startWithFewFiles([join(ROOT, "scripts", "serve.ts"), "evm"], {}, 100);
+    expect(await exited).toBe(1);
+    expect(undated(lines)).toEqual(["evm did not start: only 100 open files are allowed, and a coordinator needs at least 128: allow more (ulimit -Hn)"]);
   });
 
   it("names an environment variable that is a mistyped setting, and no other", async () => {
@@ -163,7 +186,7 @@ describe("npm run serve", () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     // A wrong one too, so nothing starts: the warnings come first.
     const { lines } = await commandHere(["evm", "--var", "RATE_LIMITS=maybe"], "serve");
-    expect(lines.slice(0, -1)).toEqual(["EVM_FACILITATOR_AUTHORISATION: no setting has this name; did you mean EVM_FACILITATOR_AUTHORIZATION?"]);
+    expect(undated(lines).slice(0, -1)).toEqual(["EVM_FACILITATOR_AUTHORISATION: no setting has this name; did you mean EVM_FACILITATOR_AUTHORIZATION?"]);
   });
 
   it("--host must be an IP address, because a host name may resolve to several", async () => {

@@ -88,6 +88,8 @@ test("[PY8] the operator is told what is not there, what an order waits for, and
   const run = (...args: string[]) => runHere(["payments", ...args, "--config", "wrangler.evm.toml", "--state", state], { env });
 
   expect(await run("list", "--phase", "credit")).toEqual({ code: 0, stdout: "", stderr: "no payment is credit\n" });
+  // One line of JSON for each payment, so no payment is no line.
+  expect(await run("list", "--phase", "credit", "--json")).toEqual({ code: 0, stdout: "", stderr: "no payment is credit\n" });
   const unknown = { code: 1, stdout: "", stderr: "there is no such payment; a payment that is being verified is not shown\n" };
   expect(await run("show", SVM.replace("cd", "00"))).toEqual(unknown);
   const { stdout: spent } = await run("show", SPENT);

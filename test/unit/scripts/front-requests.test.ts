@@ -128,3 +128,17 @@ describe("the name of the client", () => {
     }
   });
 });
+
+describe("a request for a tunnel", () => {
+  it.each([
+    ["alone", "", ""],
+    ["behind a request", GET, ""],
+    ["with a head that is too long", "", `X: ${"x".repeat(LONGEST_HEAD)}\r\n`],
+  ])("is refused %s, and not passed on, also where clients are not named", (_, before, headers) => {
+    const passed: Buffer[] = [];
+    const reader = new RequestReader((part) => passed.push(part));
+    expect(reader.read(Buffer.from(`${before}CONNECT a:1 HTTP/1.1\r\n${headers}\r\n`))).toBeNull();
+    expect([reader.isRefused, reader.asksForTunnel]).toEqual([true, true]);
+    expect(Buffer.concat(passed).toString()).toBe(before);
+  });
+});

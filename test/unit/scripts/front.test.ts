@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -11,8 +11,8 @@ import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
-import { variables } from "../../../scripts/workerd-config.ts";
+import { type Front, type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { variables } from "../../../scripts/variables.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { temporaryFolder } from "../../support/coordinator.ts";
 import { finallyDo } from "../../support/finally.ts";
@@ -70,7 +70,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
     time.looks++;
     return time.at;
   };
-  const front: Server = await listenInFront(
+  const front: Front = await listenInFront(
     {
       ...{
         host: "127.0.0.1",
@@ -108,6 +108,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
       await once(socket, "connect");
       return socket;
     },
+    endSockets: () => front.endSockets(),
     /** Sets the clock, and waits until the front has looked at its connections some times. */
     set: async (at: number): Promise<void> => {
       time.at = at;
@@ -151,6 +152,19 @@ async function open(front: Awaited<ReturnType<typeof start>>, headers = ""): Pro
 
 const closed = (socket: Socket): Promise<unknown> => until("the end of the connection", () => socket.closed || undefined);
 
+test("[WS4] before the coordinator stops, each WebSocket is closed with 1012, and a request goes on", async () => {
+  const front = await start();
+  const { socket, got } = await open(front);
+  const waits = await front.dial();
+  waits.write("GET /wait HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await until("both connections", () => (front.reached.size === 2 && [...front.reached].every(({ bytesRead }) => bytesRead > 0)) || undefined);
+  front.endSockets();
+  await once(socket, "end");
+  expect(got().split("\r\n\r\n")[1]).toBe("\x88\x1a\x03\xf4the coordinator restarts");
+  await until("one connection", () => front.reached.size === 1 || undefined);
+  expect(waits.closed).toBe(false);
+});
+
 describe("who is dropped", () => {
   test(`[LM1] a client that reads nothing of a page for ${STALLED_MS / 1_000} s, not before, and not one that reads`, async () => {
     const front = await start();
@@ -169,6 +183,16 @@ describe("who is dropped", () => {
     reads.write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     const before = got.length;
     await until("an answer", () => got.length > before || undefined);
+  });
+
+  test("who asks for a tunnel gets 405, and workerd hears nothing of it: it would write a line into the log each time", async () => {
+    const front = await start();
+    const socket = await front.dial();
+    const got = received(socket);
+    socket.write("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n");
+    await once(socket, "end");
+    expect(got()).toBe("HTTP/1.1 405 Method Not Allowed\r\nAllow:\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    expect([...front.reached].map(({ bytesRead }) => bytesRead).filter((bytes) => bytes > 0)).toEqual([]);
   });
 
   test("[LM1] the client that has read nothing for longest, if one more reads nothing; one that reads again is not among them", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { unclearTestnetMode, unknownSetting } from "../../../scripts/ignored-settings.ts";
-import { variables, wranglerFile } from "../../../scripts/workerd-config.ts";
+import { variables, wranglerFile } from "../../../scripts/variables.ts";
 
 test("a mistyped setting is named with its place and with the one that was meant", () => {
   expect(unknownSetting(".dev.vars: TESTNET_MOD", "TESTNET_MOD")).toBe(

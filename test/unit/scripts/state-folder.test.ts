@@ -23,14 +23,19 @@ const pidOf = ({ pid }: ChildProcess): number => pid ?? expect.unreachable();
 test("a folder has one holder: nobody else gets it until that process has ended, also by kill -9", async () => {
   const folder = temporaryFolder();
   const holder = await running(`holdFolder(${JSON.stringify(folder)});`);
-  expect(() => holdFolder(folder, 0)).toThrow(`${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`);
+  const said: string[] = [];
+  expect(() => holdFolder(folder, (line) => said.push(line), 0)).toThrow(
+    `${folder} is in use by another coordinator: stop it, or choose another state folder (--state DIR)`,
+  );
+  expect(said).toEqual([`another coordinator uses ${folder}: waiting up to 8 s until it has left`]);
   holder.kill("SIGKILL");
   await once(holder, "exit");
-  holdFolder(folder, 0);
+  holdFolder(folder, (line) => said.push(line), 0);
+  expect(said).toHaveLength(1);
 });
 
 test("a folder that does not exist is another fault", () => {
-  expect(() => holdFolder(join(temporaryFolder(), "none"), 0)).toThrow(/unable to open/);
+  expect(() => holdFolder(join(temporaryFolder(), "none"))).toThrow(/unable to open/);
 });
 
 test.runIf(process.platform === "linux")("the runtime that an earlier coordinator has left is ended, and no process that has its number now", async () => {
