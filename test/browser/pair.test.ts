@@ -55,6 +55,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   /** The fields that are marked as wrong. */
   const invalid = (tab: Tab) => tab.page.evaluate(() => [...document.querySelectorAll('[aria-invalid="true"]')].map(({ id }) => id));
 
+  /** The user that the browser keeps for all tabs. */
+  const stored = async (tab: Tab): Promise<unknown> => JSON.parse(await tab.page.evaluate(() => localStorage.getItem("compute-router-user") ?? "null"));
+
   /** The network comes back, for which a page looks at once. */
   const comeBack = (tab: Tab) => tab.page.evaluate(() => window.dispatchEvent(new Event("online")));
 
@@ -119,6 +122,51 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await next.page.getByLabel("User id").fill(userId);
     await next.press("Use this");
     await next.says("#workers", KEY);
+  });
+
+  it("[TR1] tabs share one user id: a tab that was open before takes the one that another made, and replaces it only after a warning", async () => {
+    const waiting = await open();
+    const maker = await opened();
+    const userId = await maker.page.getByLabel("User id").inputValue();
+    await waiting.says("#user-result", "Another tab has stored this user id");
+    await waiting.says("#no-workers", "None yet");
+    expect(await waiting.page.getByLabel("User id").inputValue()).toBe(userId);
+    await waiting.press("Make a new one");
+    await waiting.says("#user-result", "Another user id has other paired workers");
+    const own = await waiting.page.getByLabel("User id").inputValue();
+    expect(await stored(maker)).toMatchObject({ userId });
+
+    await waiting.press("Use this");
+    await maker.says("#user-result", "Another tab has stored this user id");
+    expect(await maker.page.getByLabel("User id").inputValue()).toBe(own);
+  });
+
+  it("[TR1] a tab that has slept reads the stored user id again before it writes one, and keeps what a person has typed", async () => {
+    await context.addInitScript(() => window.addEventListener("storage", (event) => event.stopImmediatePropagation(), { capture: true }));
+    const [asleep, typing] = [await open(), await open()];
+    await typing.page.getByLabel("User id").fill("my-own");
+    const maker = await opened();
+    const userId = await maker.page.getByLabel("User id").inputValue();
+    await asleep.says("#no-workers", "No user id yet");
+
+    await asleep.press("Make one");
+    await asleep.says("#user-result", "Another tab has stored this user id");
+    expect(await asleep.page.getByLabel("User id").inputValue()).toBe(userId);
+
+    await typing.press("Use this");
+    await typing.says("#user-result", "Another user id has other paired workers");
+    expect(await typing.page.getByLabel("User id").inputValue()).toBe("my-own");
+    expect(await stored(maker)).toMatchObject({ userId });
+    await typing.press("Use this");
+    await typing.says("#user-result", "In use");
+    expect(await stored(maker)).toMatchObject({ userId: "my-own" });
+
+    await maker.press("Make a code");
+    await maker.says("#user-result", "Another tab has stored this user id");
+    expect(await maker.text("#big-code")).toBe("");
+    await maker.press("Make a code");
+    await maker.says("#code-result", "Waiting for a worker.");
+    expect(await stored(maker)).toMatchObject({ userId: "my-own" });
   });
 
   it("[TR2] an optional token protects the user id from its first code on: without it nobody sees the list, and the page asks for it", async () => {

@@ -3,8 +3,11 @@ import { copyOnClick, element, keepFocus, setText, showMessage } from "../shell/
 import type { Result } from "../../protocol/result.ts";
 import { randomSecret, type User } from "./stored.ts";
 
+/** What is wrong with a user id, or with its token. */
+export type UserFault = { text: string; isToken: boolean };
+
 /** Uses a user from now on. Gives whether the browser stores it, or what is wrong with its id or token. */
-export type OnUse = (user: User) => Result<{ isStored: boolean }, { text: string; isToken: boolean }>;
+export type OnUse = (user: User) => Result<{ isStored: boolean }, UserFault>;
 
 /** The form for the user id and the optional token that protects it. */
 export class UserPanel {
@@ -19,12 +22,15 @@ export class UserPanel {
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
   readonly #onUse: OnUse;
+  readonly #follow: () => boolean;
   #used: User | null = null;
   /** False if the browser does not store the user that is in use. */
   #isStored = true;
 
-  constructor(onUse: OnUse) {
+  /** `follow` looks if another tab has stored a user since, calls `followed` with it and returns true. */
+  constructor(onUse: OnUse, follow: () => boolean) {
     this.#onUse = onUse;
+    this.#follow = follow;
     for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
     this.#guarded.addEventListener("change", () => {
       this.#tokenRow.hidden = !this.#guarded.checked;
@@ -32,6 +38,7 @@ export class UserPanel {
       this.#changed();
     });
     this.#make.addEventListener("click", () => {
+      if (this.#follow()) return;
       this.#id.value = randomSecret();
       if (this.#guarded.checked) this.#token.value = randomSecret();
       // The first user id is used at once, because it replaces nothing.
@@ -50,12 +57,21 @@ export class UserPanel {
   /** Shows the user of the last visit, or an empty form. */
   start(user: User | null): void {
     this.#used = user;
-    this.#id.value = user?.userId ?? "";
-    this.#token.value = user?.userToken ?? "";
-    this.#guarded.checked = user?.userToken != null;
-    this.#tokenRow.hidden = !this.#guarded.checked;
+    this.#fill(user);
     this.#details.open = user === null;
     this.#changed();
+  }
+
+  /** Another tab has stored this user, and this tab uses it from now on. An id that a person is entering stays in the form. */
+  followed(user: User): void {
+    const { userId } = this.#entered();
+    const isEntering = userId !== "" && userId !== this.#used?.userId && userId !== user.userId;
+    this.#used = user;
+    this.#isStored = true;
+    if (!isEntering) this.#fill(user);
+    this.#details.open = true;
+    this.#changed();
+    if (!isEntering) this.#say("Another tab has stored this user id in this browser. It is in use here too.", null);
   }
 
   /** Closes this panel to make room for the code. */
@@ -65,6 +81,7 @@ export class UserPanel {
 
   /** Uses what the form shows, as "Use this" does. False if that is not possible: then the form says why. */
   settle(): boolean {
+    if (this.#follow()) return false;
     if (this.#lacksToken()) {
       this.#details.open = true;
       this.#say("Enter a token, or switch its protection off.", "bad", this.#token);
@@ -89,8 +106,16 @@ export class UserPanel {
     this.#token.focus();
   }
 
-  /** False if the user cannot be used. */
+  #fill(user: User | null): void {
+    this.#id.value = user?.userId ?? "";
+    this.#token.value = user?.userToken ?? "";
+    this.#guarded.checked = user?.userToken != null;
+    this.#tokenRow.hidden = !this.#guarded.checked;
+  }
+
+  /** False if the user cannot be used, or if another tab has stored one that it would replace without a warning. */
   #take(): boolean {
+    if (this.#follow()) return false;
     const user = this.#entered();
     const use = this.#onUse(user);
     if (!use.ok) {
