@@ -176,7 +176,12 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.page.getByLabel("Protect it with a token").check();
     const token = await tab.page.getByLabel("Token", { exact: true }).inputValue();
     expect(token).toMatch(/^[0-9a-f]{32}$/);
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await tab.press("Copy token");
+    await tab.page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await tab.page.evaluate(() => navigator.clipboard.readText())).toBe(token);
     await tab.page.getByLabel("Token", { exact: true }).fill("");
+    expect(await tab.page.getByRole("button", { name: "Copy token" }).isVisible()).toBe(false);
     expect(await tab.page.getByRole("button", { name: "Use this" }).isDisabled()).toBe(true);
     await tab.press("Make a code");
     await tab.says("#user-result", "Enter a token");

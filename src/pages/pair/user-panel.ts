@@ -19,6 +19,7 @@ export class UserPanel {
   readonly #make = element("make-id", HTMLButtonElement);
   readonly #show = element("show-secrets", HTMLButtonElement);
   readonly #copy = element("copy-id", HTMLButtonElement);
+  readonly #copyToken = element("copy-token", HTMLButtonElement);
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
   readonly #onUse: OnUse;
@@ -48,6 +49,7 @@ export class UserPanel {
     });
     this.#show.addEventListener("click", () => this.#reveal(this.#id.type === "password"));
     copyOnClick(this.#copy, () => this.#id.value);
+    copyOnClick(this.#copyToken, () => this.#token.value);
     element("user-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       this.#take();
@@ -151,6 +153,7 @@ export class UserPanel {
     setText(this.#make, isFirst ? "Make one" : "Make a new one");
     this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
     this.#copy.hidden = !isSecureContext || isFirst;
+    this.#copyToken.hidden = !isSecureContext || this.#token.value === "";
     setText(element("you-state", HTMLElement), this.#used === null ? "needed" : this.#isStored ? "stored in this browser" : "not stored");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
       this.#say("Another user id has other paired workers. Save the current one if you may need its pairings again.", null);
