@@ -85,6 +85,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 
     await comeBack(tab);
     await tab.says("#paired", "Paired");
+    expect((await tab.text("#paired .hint")).replaceAll(/\s+/g, " ")).toMatch(
+      /If the words differ, .* make a new user id .* send nothing PRIVATE with the old one\.$/,
+    );
     const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
     expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));
     expect(await words(worker, "#words")).toBe(fingerprintOf(key));
