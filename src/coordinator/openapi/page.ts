@@ -171,7 +171,7 @@ ${list
 </form>`;
 }
 
-/** A field with a label for one parameter. A required field contains its example. */
+/** A field with a label for one parameter. A required field contains its example, and so does `Prefer`: without it a commit shows an id, and not the job. */
 function field(operationId: string, { name, in: place, required, schema, example: value }: Parameter): string {
   const id = `${operationId}-${name}`;
   const label = `<label for="${id}"><code>${escapeHtml(name)}</code> <span class="dim">${place}${required === true ? ", required" : ""}</span></label>`;
@@ -182,7 +182,7 @@ function field(operationId: string, { name, in: place, required, schema, example
     return `<div class="field">${label}<select ${shared}>${options.join("")}</select></div>`;
   }
   const text = value === undefined ? "" : escapeHtml(typeof value === "string" ? value : JSON.stringify(value));
-  const content = required === true ? `required value="${text}"` : `placeholder="${text}"`;
+  const content = required === true ? `required value="${text}"` : name === "Prefer" ? `value="${text}"` : `placeholder="${text}"`;
   return `<div class="field">${label}<input ${shared} ${content} autocomplete="off" autocapitalize="off" spellcheck="false"></div>`;
 }
 
