@@ -325,7 +325,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 
   it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {
     const { page } = await open();
-    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Run a worker", "API"]);
+    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Home", "Run a worker", "API"]);
     await page.getByRole("button", { name: "Make one" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Make a code" }).focus();

@@ -35,7 +35,7 @@ ${links(schemas.map(([name]) => ({ id: `schema-${name}`, label: escapeHtml(name)
 </nav>
 <main id="content">
 <h1>${escapeHtml(title)} API</h1>
-<p class="dim">Version ${escapeHtml(version)} · <a href="/openapi.json">OpenAPI document</a></p>
+<p class="dim"><a href="/">Home</a> · <a href="/worker">Run a worker</a> · <a href="/pair">Pair a worker</a> · <a href="/openapi.json">OpenAPI document</a> · Version ${escapeHtml(version)}</p>
 ${blocks(description)}
 <p>The curl commands use the address in <code>BASE_URL</code>. Where jobs cost money, curl alone cannot pay: use a wallet with <code>@x402/fetch</code>, or <code>compute-router run --payer</code>.</p>
 <pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL="the address of this coordinator"</code></pre>

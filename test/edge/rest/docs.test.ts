@@ -65,6 +65,11 @@ describe("GET /openapi.json and /docs", () => {
     }
   });
 
+  test("[API1] leads to the other pages", async () => {
+    const page = await (await rest("/docs")).text();
+    expect(["/", "/worker", "/pair"].filter((path) => !page.includes(`<a href="${path}">`))).toEqual([]);
+  });
+
   test("[API8] a browser that has the page gets 304", async () => {
     const etag = (await rest("/docs")).headers.get("etag") ?? "";
     const again = await rest("/docs", { headers: { "if-none-match": etag } });
