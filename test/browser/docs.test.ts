@@ -105,8 +105,30 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     const page = await open({ javaScriptEnabled: false });
     expect(await page.locator("#commitCheap h3").isVisible()).toBe(true);
     expect(await page.locator("#commitCheap pre:visible").first().innerText()).toContain('curl "$BASE_URL/v1/jobs/commit/cheap"');
+    await page.locator("nav summary").click();
+    expect(await page.locator("nav").getByRole("link", { name: "/v1/health" }).isVisible()).toBe(true);
     expect(await page.locator("form:visible").count()).toBe(0);
     expect(await page.locator("noscript").innerText()).toContain("need JavaScript");
+  });
+
+  it("[API8] on a phone the text comes first: the list of contents is folded, and no table scrolls sideways; on a wide screen the list stands beside the text", async () => {
+    const page = await open({ viewport: { width: 390, height: 844 } });
+    const model = page.locator("nav").locator('a[href="#listModels"]');
+    const top = await page.locator("h1").evaluate((heading) => heading.getBoundingClientRect().bottom);
+    expect(top).toBeLessThan(300);
+    expect(await model.isVisible()).toBe(false);
+    await page.locator("nav summary").click();
+    expect(await model.isVisible()).toBe(true);
+    const scrolling = await page.locator(".scroll").evaluateAll((tables) => tables.filter((table) => table.scrollWidth > table.clientWidth).length);
+    expect(scrolling).toBe(0);
+
+    await page.setViewportSize({ width: 1_280, height: 800 });
+    await page.locator("nav summary").waitFor({ state: "hidden" });
+    expect(await model.isVisible()).toBe(true);
+    const [list, text] = await Promise.all([page.locator("nav").boundingBox(), page.locator("main").boundingBox()]);
+    expect((list?.x ?? 0) + (list?.width ?? 0)).toBeLessThan(text?.x ?? 0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await model.waitFor({ state: "hidden" });
   });
 
   it("[API8] axe finds nothing wrong in light and dark with the page and an answer on it, and nothing is wider than a narrow phone", async () => {

@@ -29,9 +29,12 @@ ${head}
 <a class="skip" href="#content">Skip to content</a>
 <div class="page">
 <nav aria-label="Contents">
+<details id="contents">
+<summary>Contents</summary>
 ${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n${links(group.endpoints.map(({ method, path, operation }) => ({ id: operation.operationId, label: `<span class="method">${method}</span> ${escapeHtml(path)}` })))}`).join("\n")}
 <h2>Schemas</h2>
 ${links(schemas.map(([name]) => ({ id: `schema-${name}`, label: escapeHtml(name) })))}
+</details>
 </nav>
 <main id="content">
 <h1>${escapeHtml(title)} API</h1>
@@ -222,10 +225,13 @@ function code(text: string, label: string): string {
   return `<pre tabindex="0" aria-label="${escapeHtml(label)}"><code>${escapeHtml(text)}</code></pre>`;
 }
 
-/** A table that scrolls on a narrow screen, by keyboard too. The cells are HTML. */
+/**
+ * A table that scrolls if it is too wide, by keyboard too. On a narrow screen its cells stand below each other, each with the name of its column. The cells are
+ * HTML.
+ */
 function table(columns: string[], rows: string[][]): string {
   const head = columns.map((column) => `<th scope="col">${column}</th>`).join("");
-  const body = rows.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("\n");
+  const body = rows.map((row) => `<tr>${row.map((cell, i) => `<td data-column="${columns[i] ?? ""}">${cell}</td>`).join("")}</tr>`).join("\n");
   return `<div class="scroll" tabindex="0" role="group" aria-label="Table: ${columns.join(", ")}"><table><thead><tr>${head}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
 }
 

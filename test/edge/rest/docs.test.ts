@@ -65,6 +65,11 @@ describe("GET /openapi.json and /docs", () => {
     }
   });
 
+  test("[API8] lists both endpoints of models together", async () => {
+    const page = await (await rest("/docs")).text();
+    expect(page).toMatch(/<a href="#listModels">[^\n]*<\/a><\/li><li><a href="#getModel">/);
+  });
+
   test("[API1] leads to the other pages", async () => {
     const page = await (await rest("/docs")).text();
     expect(["/", "/worker", "/pair"].filter((path) => !page.includes(`<a href="${path}">`))).toEqual([]);
