@@ -18,7 +18,7 @@ const extensions = {
   bazaar: {
     commit: bazaar(
       EXAMPLES.task,
-      { ...compact("CommitRequest"), examples: [EXAMPLES.task, { ...EXAMPLES.llm, privacy_class: "PUBLIC" }] },
+      { ...compact("CommitRequest"), examples: [EXAMPLES.task, EXAMPLES.llm] },
       { example: EXAMPLES.waited, schema: compact("CommitResponse") },
     ),
     // Any model, because nobody knows which ones are online when this is read.

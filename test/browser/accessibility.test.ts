@@ -71,6 +71,8 @@ describe.skipIf(CHROMIUM === undefined)(`accessibility of the worker page${WITHO
       "Work while the page is hidden",
       ...(names.includes("Pause when the battery is low") ? ["Pause when the battery is low"] : []),
       "Events",
+      "Home",
+      "Pair a worker",
       "API",
     ]);
     await page.getByRole("button", { name: "Start" }).focus();

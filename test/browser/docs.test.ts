@@ -40,11 +40,18 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     return { heading: await form.getByRole("status").innerText(), text: await form.getByLabel("Response", { exact: true }).innerText() };
   }
 
+  /** Sends a commit that waits for no worker: here is none. */
+  async function sendCommit(page: Page, operation: string): Promise<string> {
+    const wait = page.locator(`#${operation} input[name=Prefer]`);
+    expect(await wait.inputValue()).toBe("wait=10");
+    await wait.fill("");
+    return (await send(page, operation, /^201 Created, \d+ ms$/)).text;
+  }
+
   it("[API8] sends a commit to the instance that served it and shows the answer, and then polls that job", async () => {
     const page = await open();
     const user = /"user_id": "(user-[0-9a-f]{20})"/.exec(await page.getByLabel("Body JSON").nth(1).inputValue())?.[1];
-    const commit = await send(page, "commitCheap", /^201 Created, \d+ ms$/);
-    const { job_id: id } = JSON.parse(commit.text) as { job_id: string };
+    const { job_id: id } = JSON.parse(await sendCommit(page, "commitCheap")) as { job_id: string };
     expect(await page.locator("#commitCheap form details").innerText()).toContain("Headers");
 
     expect(await page.locator("#getModel input[name=id]").inputValue()).toBe("llama3.2:latest");
@@ -67,6 +74,8 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     expect(JSON.parse((await send(page, "getQuote", /^200/)).text)).toMatchObject({ policy_resolved: "CHEAP" });
 
     await page.locator("#commitFast select.examples").selectOption("llm");
+    expect(Object.keys(JSON.parse(await sendCommit(page, "commitFast")))).toEqual(["job_id"]);
+    await page.locator("#commitFast select.examples").selectOption("private");
     await page.locator("#commitFast input[name=Idempotency-Key]").fill("one");
     const refused = await send(page, "commitFast", /^422/);
     expect(JSON.parse(refused.text)).toMatchObject({ error: "no_trusted_worker" });
@@ -76,7 +85,7 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
 
   it("[API8] shows an event stream as it comes, and Stop ends it", async () => {
     const page = await open();
-    await send(page, "commitCheap", /^201/);
+    await sendCommit(page, "commitCheap");
     const form = page.locator("#followJob form");
     await form.getByRole("button", { name: "Send" }).click();
     await expect.poll(() => form.getByLabel("Response", { exact: true }).innerText()).toContain("pending");
@@ -96,13 +105,35 @@ describe.skipIf(CHROMIUM === undefined)(`the page of the API, in Chromium${WITHO
     const page = await open({ javaScriptEnabled: false });
     expect(await page.locator("#commitCheap h3").isVisible()).toBe(true);
     expect(await page.locator("#commitCheap pre:visible").first().innerText()).toContain('curl "$BASE_URL/v1/jobs/commit/cheap"');
+    await page.locator("nav summary").click();
+    expect(await page.locator("nav").getByRole("link", { name: "/v1/health" }).isVisible()).toBe(true);
     expect(await page.locator("form:visible").count()).toBe(0);
     expect(await page.locator("noscript").innerText()).toContain("need JavaScript");
   });
 
+  it("[API8] on a phone the text comes first: the list of contents is folded, and no table scrolls sideways; on a wide screen the list stands beside the text", async () => {
+    const page = await open({ viewport: { width: 390, height: 844 } });
+    const model = page.locator("nav").locator('a[href="#listModels"]');
+    const top = await page.locator("h1").evaluate((heading) => heading.getBoundingClientRect().bottom);
+    expect(top).toBeLessThan(300);
+    expect(await model.isVisible()).toBe(false);
+    await page.locator("nav summary").click();
+    expect(await model.isVisible()).toBe(true);
+    const scrolling = await page.locator(".scroll").evaluateAll((tables) => tables.filter((table) => table.scrollWidth > table.clientWidth).length);
+    expect(scrolling).toBe(0);
+
+    await page.setViewportSize({ width: 1_280, height: 800 });
+    await page.locator("nav summary").waitFor({ state: "hidden" });
+    expect(await model.isVisible()).toBe(true);
+    const [list, text] = await Promise.all([page.locator("nav").boundingBox(), page.locator("main").boundingBox()]);
+    expect((list?.x ?? 0) + (list?.width ?? 0)).toBeLessThan(text?.x ?? 0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await model.waitFor({ state: "hidden" });
+  });
+
   it("[API8] axe finds nothing wrong in light and dark with the page and an answer on it, and nothing is wider than a narrow phone", async () => {
     const page = await open();
-    await send(page, "commitCheap", /^201/);
+    await sendCommit(page, "commitCheap");
     await page.locator("#commitCheap form summary").click();
     expect(await findingsInBoth(page, "#commitCheap")).toEqual([]);
     for (const width of WIDTHS) {

@@ -55,6 +55,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
   /** The fields that are marked as wrong. */
   const invalid = (tab: Tab) => tab.page.evaluate(() => [...document.querySelectorAll('[aria-invalid="true"]')].map(({ id }) => id));
 
+  /** The user that the browser keeps for all tabs. */
+  const stored = async (tab: Tab): Promise<unknown> => JSON.parse(await tab.page.evaluate(() => localStorage.getItem("compute-router-user") ?? "null"));
+
   /** The network comes back, for which a page looks at once. */
   const comeBack = (tab: Tab) => tab.page.evaluate(() => window.dispatchEvent(new Event("online")));
 
@@ -82,6 +85,9 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 
     await comeBack(tab);
     await tab.says("#paired", "Paired");
+    expect((await tab.text("#paired .hint")).replaceAll(/\s+/g, " ")).toMatch(
+      /If the words differ, .* make a new user id .* send nothing PRIVATE with the old one\.$/,
+    );
     const words = async (at: Tab, list: string) => (await at.page.locator(`${list} li`).allTextContents()).join(" ");
     expect(await words(tab, "#paired-words")).toBe(fingerprintOf(key));
     expect(await words(worker, "#words")).toBe(fingerprintOf(key));
@@ -121,6 +127,51 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await next.says("#workers", KEY);
   });
 
+  it("[TR1] tabs share one user id: a tab that was open before takes the one that another made, and replaces it only after a warning", async () => {
+    const waiting = await open();
+    const maker = await opened();
+    const userId = await maker.page.getByLabel("User id").inputValue();
+    await waiting.says("#user-result", "Another tab has stored this user id");
+    await waiting.says("#no-workers", "None yet");
+    expect(await waiting.page.getByLabel("User id").inputValue()).toBe(userId);
+    await waiting.press("Make a new one");
+    await waiting.says("#user-result", "Another user id has other paired workers");
+    const own = await waiting.page.getByLabel("User id").inputValue();
+    expect(await stored(maker)).toMatchObject({ userId });
+
+    await waiting.press("Use this");
+    await maker.says("#user-result", "Another tab has stored this user id");
+    expect(await maker.page.getByLabel("User id").inputValue()).toBe(own);
+  });
+
+  it("[TR1] a tab that has slept reads the stored user id again before it writes one, and keeps what a person has typed", async () => {
+    await context.addInitScript(() => window.addEventListener("storage", (event) => event.stopImmediatePropagation(), { capture: true }));
+    const [asleep, typing] = [await open(), await open()];
+    await typing.page.getByLabel("User id").fill("my-own");
+    const maker = await opened();
+    const userId = await maker.page.getByLabel("User id").inputValue();
+    await asleep.says("#no-workers", "No user id yet");
+
+    await asleep.press("Make one");
+    await asleep.says("#user-result", "Another tab has stored this user id");
+    expect(await asleep.page.getByLabel("User id").inputValue()).toBe(userId);
+
+    await typing.press("Use this");
+    await typing.says("#user-result", "Another user id has other paired workers");
+    expect(await typing.page.getByLabel("User id").inputValue()).toBe("my-own");
+    expect(await stored(maker)).toMatchObject({ userId });
+    await typing.press("Use this");
+    await typing.says("#user-result", "In use");
+    expect(await stored(maker)).toMatchObject({ userId: "my-own" });
+
+    await maker.press("Make a code");
+    await maker.says("#user-result", "Another tab has stored this user id");
+    expect(await maker.text("#big-code")).toBe("");
+    await maker.press("Make a code");
+    await maker.says("#code-result", "Waiting for a worker.");
+    expect(await stored(maker)).toMatchObject({ userId: "my-own" });
+  });
+
   it("[TR2] an optional token protects the user id from its first code on: without it nobody sees the list, and the page asks for it", async () => {
     const tab = await opened();
     const userId = await tab.page.getByLabel("User id").inputValue();
@@ -128,7 +179,12 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.page.getByLabel("Protect it with a token").check();
     const token = await tab.page.getByLabel("Token", { exact: true }).inputValue();
     expect(token).toMatch(/^[0-9a-f]{32}$/);
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await tab.press("Copy token");
+    await tab.page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await tab.page.evaluate(() => navigator.clipboard.readText())).toBe(token);
     await tab.page.getByLabel("Token", { exact: true }).fill("");
+    expect(await tab.page.getByRole("button", { name: "Copy token" }).isVisible()).toBe(false);
     expect(await tab.page.getByRole("button", { name: "Use this" }).isDisabled()).toBe(true);
     await tab.press("Make a code");
     await tab.says("#user-result", "Enter a token");
@@ -269,7 +325,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
 
   it("every control is reached and used by keyboard, in reading order, with a visible focus", async () => {
     const { page } = await open();
-    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Run a worker", "API"]);
+    expect(await tabOrder(page)).toEqual(["Skip to content", "You needed", "User id", "Make one", "Protect it with a token", "Home", "Run a worker", "API"]);
     await page.getByRole("button", { name: "Make one" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Make a code" }).focus();

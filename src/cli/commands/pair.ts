@@ -72,6 +72,10 @@ function claimAt(url: string | undefined, { publicKey, secret }: KeyPair, code: 
 const UNKNOWN = { columns: 80, rows: 24 };
 const SECOND_MS = 1_000;
 
+/** What a user must know about a new pairing. The protocol has no way to end one. */
+const OTHER_WORKER = `Its owner must see the same words. If they differ, another worker has claimed the code, and a pairing cannot be undone:
+use a new user id (--user ID), and send nothing PRIVATE with the old one.`;
+
 /** `compute-router pair create`. */
 const pairCreate = command({
   name: "pair create",
@@ -94,10 +98,7 @@ const pairCreate = command({
         if (!json) print(`the code stays valid until ${untrusted(expires_at)}; to see who claimed it: ${untrusted(sameUser("pair list", args))}`);
         process.exitCode = EXIT.interrupted;
       } else if (json) printJson({ provider_pubkey: worker.publicKey, fingerprint: worker.fingerprint, paired_at: worker.pairedAt });
-      else
-        print(
-          `paired with worker ${worker.fingerprint} (key ${untrusted(shortKey(worker.publicKey))})\nIts owner must see the same words; otherwise it is another worker.`,
-        );
+      else print(`paired with worker ${worker.fingerprint} (key ${untrusted(shortKey(worker.publicKey))})\n${OTHER_WORKER}`);
     });
   },
 });

@@ -68,7 +68,7 @@ export function openApiDocument(version: string): OpenApiDocument {
     security: [],
     tags: [
       { name: "Jobs", description: "Price, commit and poll a job." },
-      { name: "OpenAI", description: "The same jobs, for clients of OpenAI's API." },
+      { name: "OpenAI", description: "The models of the workers, and the same jobs, for clients of OpenAI's API." },
       { name: "Trust", description: "Pair a user with workers that may run PRIVATE jobs." },
       { name: "Service", description: "The instance itself." },
     ],

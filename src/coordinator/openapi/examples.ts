@@ -43,8 +43,10 @@ const llm: CommitRequest = {
   job_type: "LLM_INFER",
   user_id: USER,
   payload: { prompt: "Explain in one sentence what a hash is.", max_tokens: 64 },
-  privacy_class: "PRIVATE",
+  privacy_class: "PUBLIC",
 };
+/** 422 for a user without a paired worker. */
+const privateLlm: CommitRequest = { ...llm, privacy_class: "PRIVATE" };
 const pending: Job = { id: ID, status: "pending", result: null, receipt: null, created_at: CREATED, completed_at: null };
 const completed: Job = { ...pending, status: "completed", result: output, receipt: signReceipt(worker, ID, output, COMPLETED), completed_at: COMPLETED };
 const text = {
@@ -118,6 +120,7 @@ export const EXAMPLES = {
   user: USER,
   task,
   llm,
+  privateLlm,
   pending,
   completed,
   answered,

@@ -96,7 +96,7 @@ export const commit = (policy: ResolvedPolicy): Operation => ({
   ].join(" "),
   "x-payment-info": paymentInfo(policy),
   parameters: commitParameters,
-  requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm }),
+  requestBody: body("CommitRequest", "The job.", { task: EXAMPLES.task, llm: EXAMPLES.llm, private: EXAMPLES.privateLlm }),
   responses: {
     "201": json(
       "The job is stored. `job` is present only if `Prefer: wait=N` was applied; it shows the job at the time of the response.",

@@ -29,13 +29,16 @@ ${head}
 <a class="skip" href="#content">Skip to content</a>
 <div class="page">
 <nav aria-label="Contents">
+<details id="contents">
+<summary>Contents</summary>
 ${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>\n${links(group.endpoints.map(({ method, path, operation }) => ({ id: operation.operationId, label: `<span class="method">${method}</span> ${escapeHtml(path)}` })))}`).join("\n")}
 <h2>Schemas</h2>
 ${links(schemas.map(([name]) => ({ id: `schema-${name}`, label: escapeHtml(name) })))}
+</details>
 </nav>
 <main id="content">
 <h1>${escapeHtml(title)} API</h1>
-<p class="dim">Version ${escapeHtml(version)} · <a href="/openapi.json">OpenAPI document</a></p>
+<p class="dim"><a href="/">Home</a> · <a href="/worker">Run a worker</a> · <a href="/pair">Pair a worker</a> · <a href="/openapi.json">OpenAPI document</a> · Version ${escapeHtml(version)}</p>
 ${blocks(description)}
 <p>The curl commands use the address in <code>BASE_URL</code>. Where jobs cost money, curl alone cannot pay: use a wallet with <code>@x402/fetch</code>, or <code>compute-router run --payer</code>.</p>
 <pre tabindex="0" aria-label="Address of the instance"><code id="base-url">BASE_URL="the address of this coordinator"</code></pre>
@@ -171,7 +174,7 @@ ${list
 </form>`;
 }
 
-/** A field with a label for one parameter. A required field contains its example. */
+/** A field with a label for one parameter. A required field contains its example, and so does `Prefer`: without it a commit shows an id, and not the job. */
 function field(operationId: string, { name, in: place, required, schema, example: value }: Parameter): string {
   const id = `${operationId}-${name}`;
   const label = `<label for="${id}"><code>${escapeHtml(name)}</code> <span class="dim">${place}${required === true ? ", required" : ""}</span></label>`;
@@ -182,7 +185,7 @@ function field(operationId: string, { name, in: place, required, schema, example
     return `<div class="field">${label}<select ${shared}>${options.join("")}</select></div>`;
   }
   const text = value === undefined ? "" : escapeHtml(typeof value === "string" ? value : JSON.stringify(value));
-  const content = required === true ? `required value="${text}"` : `placeholder="${text}"`;
+  const content = required === true ? `required value="${text}"` : name === "Prefer" ? `value="${text}"` : `placeholder="${text}"`;
   return `<div class="field">${label}<input ${shared} ${content} autocomplete="off" autocapitalize="off" spellcheck="false"></div>`;
 }
 
@@ -222,10 +225,13 @@ function code(text: string, label: string): string {
   return `<pre tabindex="0" aria-label="${escapeHtml(label)}"><code>${escapeHtml(text)}</code></pre>`;
 }
 
-/** A table that scrolls on a narrow screen, by keyboard too. The cells are HTML. */
+/**
+ * A table that scrolls if it is too wide, by keyboard too. On a narrow screen its cells stand below each other, each with the name of its column. The cells are
+ * HTML.
+ */
 function table(columns: string[], rows: string[][]): string {
   const head = columns.map((column) => `<th scope="col">${column}</th>`).join("");
-  const body = rows.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("\n");
+  const body = rows.map((row) => `<tr>${row.map((cell, i) => `<td data-column="${columns[i] ?? ""}">${cell}</td>`).join("")}</tr>`).join("\n");
   return `<div class="scroll" tabindex="0" role="group" aria-label="Table: ${columns.join(", ")}"><table><thead><tr>${head}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
 }
 

@@ -15,7 +15,7 @@ export const health: Operation = {
 /** `GET /v1/models` */
 export const models: Operation = {
   operationId: "listModels",
-  tags: ["Service"],
+  tags: ["OpenAI"],
   summary: "The models of the connected workers",
   description:
     "Free. The list has the form of OpenAI's, with `workers_online` added. Workers announce their model names themselves, and the coordinator cannot check them. The list may be about a second old, and five seconds while the coordinator is slow.",

@@ -69,7 +69,7 @@ function isUpgrade(c: AppContext): boolean {
 
 /** Answers every path outside the REST table: a WebSocket upgrade is a worker and goes to the hub, every other request gets 404 [WS1, API1]. */
 export async function connect(c: AppContext): Promise<Response> {
-  if (!isUpgrade(c) || c.req.raw.method !== "GET") return refuse(c, "not_found");
+  if (!isUpgrade(c) || c.req.raw.method !== "GET") return withoutSlash(c) ?? refuse(c, "not_found");
   // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
   const refused = await refuseOverRate(c, "connects");
   if (refused !== null) return refused;
@@ -80,6 +80,16 @@ export async function connect(c: AppContext): Promise<Response> {
   // The hub says when this client may dial again.
   if (response.status === 429) return refuse(c, "rate_limited", Number(response.headers.get("Retry-After")) || RETRY_AFTER.rate_limited);
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+}
+
+/** People type an address with a slash at its end, too. `/worker/` stays 404 [API1]. */
+const WITH_SLASH = ["/docs/", "/pair/"];
+
+/** Leads to the page whose address has a slash too many; null for any other request. */
+function withoutSlash(c: AppContext): Response | null {
+  const { path, method } = c.req;
+  if (c.env.PAGES === undefined || !WITH_SLASH.includes(path) || !["GET", "HEAD"].includes(method)) return null;
+  return c.redirect(path.slice(0, -1) + new URL(c.req.url).search, 308);
 }
 
 /** The address at which a client reached this instance, for texts that name it. Null if its host has characters that could change the meaning of a text. */

@@ -154,6 +154,13 @@ const scrolling = new ResizeObserver((entries) => {
 });
 for (const block of document.querySelectorAll("pre, .scroll")) scrolling.observe(block);
 
+/** Beside the text the list of contents is open. Above it, on a narrow screen, it is folded: the text would begin two screens further down. */
+const isWide = matchMedia("(min-width: 60rem)");
+const contents = element("contents", HTMLDetailsElement);
+const foldContents = (): void => void (contents.open = isWide.matches);
+isWide.addEventListener("change", foldContents);
+foldContents();
+
 replaceUserId();
 setText(element("base-url", HTMLElement), `BASE_URL=${location.origin}`);
 for (const form of document.querySelectorAll("form.try")) if (form instanceof HTMLFormElement) new TryIt(form).start();

@@ -1,9 +1,10 @@
 // The entry of the pair page: it connects the panels, the SDK and the storage of the tab.
+import type { Result } from "../../protocol/result.ts";
 import { ComputeRouter, ComputeRouterError, InvalidOptionError, RateLimitedError, RouterConnectionError, UnavailableError } from "../../sdk/index.ts";
 import { element, setText } from "../shell/dom.ts";
 import { CodePanel } from "./code-panel.ts";
-import { type OpenCode, readOpenCode, readUser, type Store, type User, writeOpenCode, writeUser } from "./stored.ts";
-import { type OnUse, UserPanel } from "./user-panel.ts";
+import { type OpenCode, readOpenCode, readUser, sameUser, type Store, type User, USER_KEY, writeOpenCode, writeUser } from "./stored.ts";
+import { type OnUse, type UserFault, UserPanel } from "./user-panel.ts";
 import { WorkersPanel } from "./workers-panel.ts";
 
 /** When a person returns to the page, it asks the coordinator at once, unless the last request is younger than this. */
@@ -14,10 +15,15 @@ class PairPage {
   readonly #origin: string;
   readonly #store: Store;
   readonly #session: Store;
-  readonly #userPanel = new UserPanel((user) => this.#use(user));
+  readonly #userPanel = new UserPanel(
+    (user) => this.#use(user),
+    () => this.follow(),
+  );
   readonly #codePanel = new CodePanel(() => void this.#make());
   readonly #workersPanel = new WorkersPanel(() => void this.#list());
   #user: User | null = null;
+  /** What this tab last read from the storage or wrote to it. */
+  #stored: User | null = null;
   #router: ComputeRouter | null = null;
   #open: OpenCode | null = null;
   #waiting: AbortController | null = null;
@@ -35,20 +41,43 @@ class PairPage {
 
   /** Restores the state of the last visit. */
   start(): void {
-    const user = readUser(this.#store);
+    const user = (this.#stored = readUser(this.#store));
     this.#userPanel.start(user);
     this.#codePanel.idle(false);
     this.#workersPanel.idle();
     if (user !== null && !this.#use(user).ok) this.#userPanel.start(null);
   }
 
+  /**
+   * If another tab has stored a user since, this tab uses it too and returns true: a browser has one user, and a tab that does not know it would replace it, and
+   * lose its pairings. It also looks before it writes, because a tab that sleeps gets no event.
+   */
+  follow(): boolean {
+    const stored = readUser(this.#store);
+    if (stored === null || sameUser(stored, this.#stored)) return false;
+    this.#stored = stored;
+    if (sameUser(stored, this.#user) || !this.#start(stored).ok) return false;
+    this.#userPanel.followed(stored);
+    return true;
+  }
+
   /** The page is visible again, or the network is back. */
   returned(): void {
+    this.follow();
     if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
     if (this.#lacksList) void this.#list();
   }
 
+  /** Uses a user from now on, and stores it. */
   #use(user: User): ReturnType<OnUse> {
+    const started = this.#start(user);
+    if (!started.ok) return started;
+    const isStored = writeUser(this.#store, user);
+    if (isStored) this.#stored = user;
+    return { ok: true, value: { isStored } };
+  }
+
+  #start(user: User): Result<null, UserFault> {
     const { userId, userToken } = user;
     try {
       this.#router = new ComputeRouter({ baseUrl: this.#origin, userId, ...(userToken !== null && { userToken }) });
@@ -59,12 +88,11 @@ class PairPage {
     this.#user = user;
     this.#waiting?.abort();
     this.#open = null;
-    const isStored = writeUser(this.#store, user);
     this.#codePanel.idle(true);
     const open = readOpenCode(this.#session, user, Date.now());
     if (open !== null) void this.#wait(open);
     void this.#list();
-    return { ok: true, value: { isStored } };
+    return { ok: true, value: null };
   }
 
   /** Makes a code for the user that the form shows. */
@@ -182,6 +210,9 @@ const page = new PairPage({
 });
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") page.returned();
+});
+window.addEventListener("storage", ({ key }) => {
+  if (key === USER_KEY) page.follow();
 });
 window.addEventListener("online", () => page.returned());
 page.start();

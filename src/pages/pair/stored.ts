@@ -2,7 +2,8 @@
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import { toHex } from "../../receipt/bytes.ts";
 
-const USER_KEY = "compute-router-user";
+/** The item of the storage that has the user. All tabs of the browser share it. */
+export const USER_KEY = "compute-router-user";
 const OPEN_CODE_KEY = "compute-router-pairing-code";
 const ID_BYTES = 16;
 
@@ -24,6 +25,11 @@ export function readUser(store: Store): User | null {
   const userToken = stored.get("userToken");
   if (typeof userId !== "string" || userId === "") return null;
   return { userId, userToken: typeof userToken === "string" && userToken !== "" ? userToken : null };
+}
+
+/** True if both are the same user with the same token, or nobody. */
+export function sameUser(one: User | null, other: User | null): boolean {
+  return one?.userId === other?.userId && one?.userToken === other?.userToken;
 }
 
 /** Stores the user for the next visit. Returns false if the browser does not store it. */

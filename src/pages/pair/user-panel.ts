@@ -3,8 +3,11 @@ import { copyOnClick, element, keepFocus, setText, showMessage } from "../shell/
 import type { Result } from "../../protocol/result.ts";
 import { randomSecret, type User } from "./stored.ts";
 
+/** What is wrong with a user id, or with its token. */
+export type UserFault = { text: string; isToken: boolean };
+
 /** Uses a user from now on. Gives whether the browser stores it, or what is wrong with its id or token. */
-export type OnUse = (user: User) => Result<{ isStored: boolean }, { text: string; isToken: boolean }>;
+export type OnUse = (user: User) => Result<{ isStored: boolean }, UserFault>;
 
 /** The form for the user id and the optional token that protects it. */
 export class UserPanel {
@@ -16,15 +19,19 @@ export class UserPanel {
   readonly #make = element("make-id", HTMLButtonElement);
   readonly #show = element("show-secrets", HTMLButtonElement);
   readonly #copy = element("copy-id", HTMLButtonElement);
+  readonly #copyToken = element("copy-token", HTMLButtonElement);
   readonly #use = element("use-id", HTMLButtonElement);
   readonly #result = element("user-result", HTMLElement);
   readonly #onUse: OnUse;
+  readonly #follow: () => boolean;
   #used: User | null = null;
   /** False if the browser does not store the user that is in use. */
   #isStored = true;
 
-  constructor(onUse: OnUse) {
+  /** `follow` looks if another tab has stored a user since, calls `followed` with it and returns true. */
+  constructor(onUse: OnUse, follow: () => boolean) {
     this.#onUse = onUse;
+    this.#follow = follow;
     for (const box of [this.#id, this.#token]) box.addEventListener("input", () => this.#changed());
     this.#guarded.addEventListener("change", () => {
       this.#tokenRow.hidden = !this.#guarded.checked;
@@ -32,6 +39,7 @@ export class UserPanel {
       this.#changed();
     });
     this.#make.addEventListener("click", () => {
+      if (this.#follow()) return;
       this.#id.value = randomSecret();
       if (this.#guarded.checked) this.#token.value = randomSecret();
       // The first user id is used at once, because it replaces nothing.
@@ -41,6 +49,7 @@ export class UserPanel {
     });
     this.#show.addEventListener("click", () => this.#reveal(this.#id.type === "password"));
     copyOnClick(this.#copy, () => this.#id.value);
+    copyOnClick(this.#copyToken, () => this.#token.value);
     element("user-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       this.#take();
@@ -50,12 +59,21 @@ export class UserPanel {
   /** Shows the user of the last visit, or an empty form. */
   start(user: User | null): void {
     this.#used = user;
-    this.#id.value = user?.userId ?? "";
-    this.#token.value = user?.userToken ?? "";
-    this.#guarded.checked = user?.userToken != null;
-    this.#tokenRow.hidden = !this.#guarded.checked;
+    this.#fill(user);
     this.#details.open = user === null;
     this.#changed();
+  }
+
+  /** Another tab has stored this user, and this tab uses it from now on. An id that a person is entering stays in the form. */
+  followed(user: User): void {
+    const { userId } = this.#entered();
+    const isEntering = userId !== "" && userId !== this.#used?.userId && userId !== user.userId;
+    this.#used = user;
+    this.#isStored = true;
+    if (!isEntering) this.#fill(user);
+    this.#details.open = true;
+    this.#changed();
+    if (!isEntering) this.#say("Another tab has stored this user id in this browser. It is in use here too.", null);
   }
 
   /** Closes this panel to make room for the code. */
@@ -65,6 +83,7 @@ export class UserPanel {
 
   /** Uses what the form shows, as "Use this" does. False if that is not possible: then the form says why. */
   settle(): boolean {
+    if (this.#follow()) return false;
     if (this.#lacksToken()) {
       this.#details.open = true;
       this.#say("Enter a token, or switch its protection off.", "bad", this.#token);
@@ -89,8 +108,16 @@ export class UserPanel {
     this.#token.focus();
   }
 
-  /** False if the user cannot be used. */
+  #fill(user: User | null): void {
+    this.#id.value = user?.userId ?? "";
+    this.#token.value = user?.userToken ?? "";
+    this.#guarded.checked = user?.userToken != null;
+    this.#tokenRow.hidden = !this.#guarded.checked;
+  }
+
+  /** False if the user cannot be used, or if another tab has stored one that it would replace without a warning. */
   #take(): boolean {
+    if (this.#follow()) return false;
     const user = this.#entered();
     const use = this.#onUse(user);
     if (!use.ok) {
@@ -126,6 +153,7 @@ export class UserPanel {
     setText(this.#make, isFirst ? "Make one" : "Make a new one");
     this.#show.hidden = isFirst && userId === "" && !this.#guarded.checked;
     this.#copy.hidden = !isSecureContext || isFirst;
+    this.#copyToken.hidden = !isSecureContext || this.#token.value === "";
     setText(element("you-state", HTMLElement), this.#used === null ? "needed" : this.#isStored ? "stored in this browser" : "not stored");
     if (this.#used !== null && userId !== this.#used.userId && userId !== "")
       this.#say("Another user id has other paired workers. Save the current one if you may need its pairings again.", null);

@@ -65,6 +65,16 @@ describe("GET /openapi.json and /docs", () => {
     }
   });
 
+  test("[API8] lists both endpoints of models together", async () => {
+    const page = await (await rest("/docs")).text();
+    expect(page).toMatch(/<a href="#listModels">[^\n]*<\/a><\/li><li><a href="#getModel">/);
+  });
+
+  test("[API1] leads to the other pages", async () => {
+    const page = await (await rest("/docs")).text();
+    expect(["/", "/worker", "/pair"].filter((path) => !page.includes(`<a href="${path}">`))).toEqual([]);
+  });
+
   test("[API8] a browser that has the page gets 304", async () => {
     const etag = (await rest("/docs")).headers.get("etag") ?? "";
     const again = await rest("/docs", { headers: { "if-none-match": etag } });
@@ -78,8 +88,23 @@ describe("GET /openapi.json and /docs", () => {
     expect(await refusal(post, 405)).toBe("method_not_allowed");
   });
 
-  test.each(["/docs/", "/docs/nothing.js", "/docs/..%2Fworker", "/docs/a/b"])("[API1] %s is 404", async (path) => {
+  test.each(["/docs/nothing.js", "/docs/..%2Fworker", "/docs/a/b"])("[API1] %s is 404", async (path) => {
     expect(await refusal(await rest(path), 404)).toBe("not_found");
+  });
+
+  test.each(["/docs", "/pair"])("[API1] %s/ leads to the page without the slash, as a page only", async (path) => {
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await rest(`${path}/?code=1`, { method, redirect: "manual" });
+      expect([answer.status, answer.headers.get("location"), await answer.text()]).toEqual([308, `${path}?code=1`, ""]);
+      expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+    }
+    expect(await refusal(await rest(`${path}/`, { method: "POST" }), 404)).toBe("not_found");
+    expect(await refusal(await rest(`${path}/`, {}, { PAGES: undefined }), 404)).toBe("not_found");
+    expect(await refusal(await rest(`${path}//`), 404)).toBe("not_found");
+    const socket = await rest(`${path}/`, { headers: { upgrade: "websocket" } });
+    expect(socket.status).toBe(101);
+    socket.webSocket?.accept();
+    socket.webSocket?.close();
   });
 
   test("[API1] an instance without pages has no page here either", async () => {

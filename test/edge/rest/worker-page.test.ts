@@ -123,7 +123,7 @@ describe("GET /pair", () => {
   });
 
   test("no page serves the files of another page, and only the worker page has a service worker", async () => {
-    for (const path of ["/pair/sw.js", "/pair/manifest.webmanifest", "/pair/", "/pair/nothing.js", "/pair/a/b"]) {
+    for (const path of ["/pair/sw.js", "/pair/manifest.webmanifest", "/pair/nothing.js", "/pair/a/b"]) {
       expect(await refusal(await rest(path), 404), path).toBe("not_found");
     }
     expect(await refusal(await rest("/pair", {}, { PAGES: undefined }), 404)).toBe("not_found");

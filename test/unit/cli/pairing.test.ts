@@ -177,6 +177,7 @@ describe("pair create", () => {
       proceed();
       expect(await exited).toBe(0);
       expect(said()).toContain(`paired with worker ${WORDS} (key ${WORKER.publicKey.slice(0, 4)}…`);
+      expect(said()).toMatch(/If they differ, another worker has claimed the code, and a pairing cannot be undone:\s+use a new user id \(--user ID\)/);
     });
 
     it.each([
