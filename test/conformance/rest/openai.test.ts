@@ -302,14 +302,30 @@ test.each(["auto", "AUTO"])("[JB10, API9] %s is any model and none of the list: 
   });
 });
 
-test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead", async () => {
-  for (const path of ["/v1/responses", "/v1/embeddings"]) {
-    const { status, body } = await ask({ model: "auto", input: "Hello" }, path);
-    expect({ path, status }).toEqual({ path, status: 404 });
-    expect(body).toEqual({
-      error: { message: expect.stringContaining("POST /v1/chat/completions"), type: "invalid_request_error", param: null, code: "not_found" },
-    });
-    expect(await evm.api.get(path)).toMatchObject({ status: 404, body: { error: "not_found" } });
+test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead, whatever the method", async () => {
+  const absent = [
+    "responses",
+    "responses/1",
+    "embeddings",
+    "images/generations",
+    "moderations",
+    "files",
+    "files/1/content",
+    "fine_tuning/jobs",
+    "chat/completions/1",
+  ];
+  for (const path of [...absent, "chat/completions/", "completions/", "models/"].map((name) => `/v1/${name}`)) {
+    for (const answer of [await ask({ model: "auto", input: "Hello" }, path), await evm.api.get(path)]) {
+      expect({ path, ...answer }).toMatchObject({
+        path,
+        status: 404,
+        body: {
+          error: { message: expect.stringMatching(/ \/v1\/(?:chat\/)?(?:completions|models)/), type: "invalid_request_error", param: null, code: "not_found" },
+        },
+      });
+    }
   }
-  expect(await ask({}, "/v1/responses/1")).toMatchObject({ status: 404, body: { error: "not_found" } });
+  for (const path of ["/v1/job", "/v1/constructor", "/v1/trust/images", "/v2/files", "/v1/filesystem"])
+    expect(await evm.api.get(path), path).toMatchObject({ status: 404, body: { error: "not_found" } });
+  expect(await evm.api.ask("DELETE", "/v1/models/m")).toMatchObject({ status: 405, body: { error: { code: "method_not_allowed" } } });
 });
