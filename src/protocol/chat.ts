@@ -78,6 +78,10 @@ const UNSUPPORTED = {
   echo: z.literal(false, "must be absent").nullish(),
   best_of: z.literal(1, "must be 1").nullish(),
   suffix: z.null("must be absent").optional(),
+  web_search_options: z.null("must be absent (tools are not supported)").optional(),
+  tool_choice: z.enum(["none", "auto"], "must be none or auto (tools are not supported)").nullish(),
+  function_call: z.enum(["none", "auto"], "must be none or auto (tools are not supported)").nullish(),
+  logit_bias: z.strictObject({}, "must be absent or empty").nullish(),
 };
 
 /** The names of these members. They are no part of what a worker gets. */

@@ -14,19 +14,7 @@ export type OpenAiApi = "chat" | "completions";
 type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
 /** The members that are read here and do not go to the worker, and those of our own commit, whose names it must not see [WS8]. */
-const READ = [
-  ...UNSUPPORTED_MEMBERS,
-  "privacy_class",
-  "user_id",
-  "user",
-  "stream",
-  "stream_options",
-  "max_completion_tokens",
-  "tool_choice",
-  "function_call",
-  "messages",
-  "prompt",
-];
+const READ = [...UNSUPPORTED_MEMBERS, "privacy_class", "user_id", "user", "stream", "stream_options", "max_completion_tokens", "store", "messages", "prompt"];
 
 /** Reads a request. An error is a sentence that names the wrong member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
