@@ -69,7 +69,7 @@ export type Ended = { job: Record<string, unknown>; attempt?: number };
 export type Head = { api: OpenAiApi; jobId: string; model: string; created: number };
 
 /** An error of OpenAI's API, with its status. */
-export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: null; code: string } };
+export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: string | null; code: string } };
 
 /** The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved [PY8]. */
 const STATUS: Readonly<Record<string, 400 | 504>> = {
@@ -86,9 +86,16 @@ const TYPES: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** An error of a status. `code` is the coordinator's own name of it. */
-export function openAiError<Status extends number>(status: Status, code: string, message: string): OpenAiError<Status> {
-  return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
+/** An error of a status. `code` is the coordinator's own name of it; `param` is the member that it is about. */
+export function openAiError<Status extends number>(status: Status, code: string, message: string, param: string | null = null): OpenAiError<Status> {
+  return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param, code } };
+}
+
+/** The member that a refusal is about, the first one if there are several; null if it is about none. Each sentence about a member begins with its name. */
+export function paramOf(refusal: string): string | null {
+  if (refusal === "no_such_model") return "model";
+  const [, name = "body"] = /^([a-z]\w*(?:\.\w+|\[\d+\])*) (?:must |make |is missing: )/.exec(refusal) ?? [];
+  return name === "body" || name === "payload" ? null : name;
 }
 
 /** What a person must know about an error beyond its code. */

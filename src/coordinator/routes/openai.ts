@@ -27,6 +27,7 @@ import {
   inWordsOfOpenAi,
   lastChunks,
   openAiError,
+  paramOf,
   textOf,
   type OpenAiApi,
   readOpenAi,
@@ -79,7 +80,7 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; models online: ${models.join(", ") || "none"}` : "";
   const words = typeof message === "string" ? message : `${explained(said)}${online}`;
-  const body = { error: openAiError(status, code, words).error };
+  const body = { error: openAiError(status, code, words, status < 500 ? paramOf(said) : null).error };
   // The payment was submitted, so its money may move for a job.
   const sent = new Headers({ ...Object.fromEntries(headers), ...(c.get("hasPaid") === true && NO_RETRY) });
   sent.delete("Content-Length");

@@ -201,10 +201,9 @@ describe("[API9] errors have OpenAI's form", () => {
     ["a wrong user", { ...CHAT, user: "" }, /^user must have 1 to 128 characters$/],
   ])("%s: 400", async (_title, body, message) => {
     const { status, body: answer } = await ask(body);
-    expect([status, answer]).toEqual([
-      400,
-      { error: { message: expect.stringMatching(message), type: "invalid_request_error", param: null, code: expect.any(String) } },
-    ]);
+    const { param, ...error } = answer.error as Record<"message" | "param" | "type" | "code", string>;
+    expect([status, error]).toEqual([400, { message: expect.stringMatching(message), type: "invalid_request_error", code: expect.any(String) }]);
+    expect(param).toBe(error.message.split(" ", 1)[0]);
   });
 
   test("a body that is no JSON, a GET, and an idempotency key of another body", async () => {
