@@ -22,9 +22,8 @@ app.onError(answerError);
 app.get("/v1/health", health);
 app.get("/v1/quote", quote);
 app.get("/v1/models", models);
-// Names of models may have slashes. A wrong method, such as that of OpenAI's `models.delete`, is answered in OpenAI's form too.
-app.use("/v1/models/:id{.+}", openAiErrors);
-app.get("/v1/models/:id{.+}", model);
+// Names of models may have slashes.
+app.get("/v1/models/:id{.+}", openAiErrors, model);
 app.post("/v1/jobs/commit/fast", commitRate, paymentGate("FAST"), commit("FAST"));
 app.post("/v1/jobs/commit/cheap", commitRate, paymentGate("CHEAP"), commit("CHEAP"));
 // For every method, because a wrong one is answered in OpenAI's form too.
