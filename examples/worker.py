@@ -24,6 +24,23 @@ def complete(key, job):
 async def beat(ws):
     while not await asyncio.sleep(10):
         await ws.send('{"type":"heartbeat"}')
+def read(text):  # A payload may have a whole number of any length: Python's int() raises above 4,300 digits, and JSON numbers are doubles anyway.
+    return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
+async def handle(ws, frame, key, kept):
+    kind, ws.rest = frame["type"], frame.get("retry_after_s", 0)
+    if kind == "job_assign":
+        attempt = {"job_id": frame["job_id"], "attempt": frame["attempt"]}
+        await ws.send(stringify({"type": "job_ack", **attempt}))
+        try:
+            kept[frame["job_id"]] = complete(key, frame)
+        except Exception as error:  # Without this one job would end the worker.
+            await ws.send(stringify({"type": "job_failed", **attempt, "error": "worker_error", "message": type(error).__name__, "retryable": True}))
+    elif kind == "job_complete_ack" or (kind == "job_cancel" and frame["reason"] != "not_assigned"):  # A result counts without a lease too.
+        kept.pop(frame["job_id"], None)
+    if kind in ("register_ack", "job_assign", "job_complete_ack") and kept:  # Also what a connection before this one did not get through.
+        await ws.send(stringify(next(iter(kept.values()))))
+    off = datetime.datetime.fromisoformat(frame["time"][:23] + "+00:00").timestamp() - time.time() if "time" in frame else 0
+    print(f"THIS CLOCK IS {off:+.0f} s OFF, RECEIPTS WILL BE REFUSED" if abs(off) > 60 else stringify(frame), flush=True)
 async def serve(ws, url, key, kept):  # Until the connection ends. `kept` has the results that the coordinator has not acknowledged.
     hello, dialled, pubkey = json.loads(await ws.recv()), urllib.parse.urlsplit(url), key.verify_key.encode().hex()
     if hello["host"] != dialled.netloc.lower().removesuffix(":443" if dialled.scheme == "wss" else ":80"):
@@ -31,17 +48,13 @@ async def serve(ws, url, key, kept):  # Until the connection ends. `kept` has th
     signature = sign(key, "\n".join(["compute-router/register/v1", hello["network"], hello["host"], hello["nonce"], pubkey]))
     await ws.send(stringify({"type": "register", "provider_pubkey": pubkey, "provider_type": "DESKTOP", "capabilities": ["TASK"], "features": ["ack"],
                              "resume": [{"job_id": job["job_id"], "attempt": job["attempt"]} for job in kept.values()], "signature": signature}))
-    while frame := json.loads(await asyncio.wait_for(ws.recv(), 30)):  # 30 s without any answer: the connection is dead.
-        kind, ws.rest = frame["type"], frame.get("retry_after_s", 0)
-        if kind == "job_assign":
-            await ws.send(stringify({"type": "job_ack", "job_id": frame["job_id"], "attempt": frame["attempt"]}))
-            kept[frame["job_id"]] = complete(key, frame)
-        elif kind == "job_complete_ack" or (kind == "job_cancel" and frame["reason"] != "not_assigned"):  # A result counts without a lease too.
-            kept.pop(frame["job_id"], None)
-        if kind in ("register_ack", "job_assign", "job_complete_ack") and kept:  # Also what a connection before this one did not get through.
-            await ws.send(stringify(next(iter(kept.values()))))
-        off = datetime.datetime.fromisoformat(frame["time"][:23] + "+00:00").timestamp() - time.time() if "time" in frame else 0
-        print(f"THIS CLOCK IS {off:+.0f} s OFF, RECEIPTS WILL BE REFUSED" if abs(off) > 60 else stringify(frame), flush=True)
+    while text := await asyncio.wait_for(ws.recv(), 30):  # 30 s without any answer: the connection is dead.
+        try:
+            await handle(ws, read(text), key, kept)
+        except (OSError, websockets.WebSocketException):
+            raise
+        except Exception as error:  # It is about this frame only.
+            print(repr(error), flush=True)
 async def main(url, path="worker.key"):
     os.path.exists(path) or os.write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), os.urandom(32))
     key, kept, pause = nacl.signing.SigningKey(pathlib.Path(path).read_bytes()), {}, 2.5

@@ -104,13 +104,15 @@ export const EXIT = {
   receipt: 8,
   /** `worker status`: no worker runs here. */
   notRunning: 9,
+  /** A receipt could not be checked. */
+  unchecked: 10,
   /** Ctrl-C ended it. */
   interrupted: 130,
 } as const;
 
 /** The meanings of the exit codes, for the help. */
 export const EXIT_HELP =
-  "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 130/143 ended by Ctrl-C or a signal";
+  "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 10 receipt not checked, 130/143 ended by Ctrl-C or a signal";
 
 // Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted` as
 // a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.

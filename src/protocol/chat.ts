@@ -78,6 +78,13 @@ const UNSUPPORTED = {
   echo: z.literal(false, "must be absent").nullish(),
   best_of: z.literal(1, "must be 1").nullish(),
   suffix: z.null("must be absent").optional(),
+  web_search_options: z.null("must be absent (tools are not supported)").optional(),
+  tool_choice: z.enum(["none", "auto"], "must be none or auto (tools are not supported)").nullish(),
+  function_call: z.enum(["none", "auto"], "must be none or auto (tools are not supported)").nullish(),
+  logit_bias: z
+    .looseObject({})
+    .refine((bias) => Object.keys(bias).length === 0, "must be absent or empty")
+    .nullish(),
 };
 
 /** The names of these members. They are no part of what a worker gets. */
@@ -111,8 +118,10 @@ export const CompletionRequest = Common.extend({ prompt: z.union([z.string(), z.
 /** Body of `POST /v1/completions` [API9]. */
 export type CompletionRequest = z.infer<typeof CompletionRequest>;
 
-export const OpenAiError = z
-  .object({ error: z.object({ message: z.string(), type: z.string(), param: z.null(), code: z.string() }) })
-  .meta({ id: "OpenAiError", description: "An error in the form of OpenAI's API. `code` is the coordinator's own name of it." });
+export const OpenAiError = z.object({ error: z.object({ message: z.string(), type: z.string(), param: z.string().nullable(), code: z.string() }) }).meta({
+  id: "OpenAiError",
+  description:
+    "An error in the form of OpenAI's API. `code` is the coordinator's own name of it; `param` is the wrong member, the first one if there are several.",
+});
 /** Body of an error of the endpoints of OpenAI's API [API9]. */
 export type OpenAiError = z.infer<typeof OpenAiError>;

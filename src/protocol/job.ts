@@ -5,7 +5,7 @@ import { describeIssues } from "./issues.ts";
 import { isJsonObject, isWellFormedJson } from "./json.ts";
 import { LIMITS } from "./limits.ts";
 import { ModelName } from "./models.ts";
-import { utf8Length } from "./text.ts";
+import { inWords, utf8Length } from "./text.ts";
 
 /** A receipt's five fields, in the order in which they are signed [RC1]. */
 export const ReceiptFields = z.object({
@@ -209,15 +209,22 @@ export function parseCommit(body: unknown): CommitResult {
   return { ok: true, commit, payload };
 }
 
-/** Names under which PRIVATE could be asked for in vain. Other members that are not known do no harm, but such a job would go to strangers. */
-const PRIVACY_NAMES = ["privacy", "privacy_class", "privacyClass"] as const;
-
-/** The member that asks for PRIVATE under a wrong name or in a wrong place; undefined if there is none. */
+/**
+ * The member that asks for PRIVATE under a wrong name or in a wrong place; undefined if there is none. Other members that are not known do no harm, but such a
+ * job would go to strangers. So a name counts in any case, with blanks, `_` and `-` or without.
+ */
 function misplacedPrivacy(body: Record<string, unknown>): string | undefined {
-  const isPrivate = (value: unknown) => typeof value === "string" && /^private$/i.test(value);
-  const within = (place: string, members: unknown) =>
-    PRIVACY_NAMES.filter((name) => isJsonObject(members) && isPrivate(members[name])).map((name) => `${place}${name}`);
-  return [...within("", body), ...within("payload.", body.payload)][0];
+  const within = (place: string, members: Record<string, unknown>) =>
+    Object.entries(members)
+      .filter(([name, value]) => asksForPrivate(name, value))
+      .map(([name]) => `${place}${/^\w+$/.test(name) ? name : inWords(name)}`);
+  return [...within("", body), ...within("payload.", isJsonObject(body.payload) ? body.payload : {})][0];
+}
+
+function asksForPrivate(name: string, value: unknown): boolean {
+  if (value !== true && !(typeof value === "string" && /^\s*private\s*$/i.test(value))) return false;
+  const folded = name.toLowerCase().replaceAll(/[\s_-]/g, "");
+  return value === true ? folded === "private" : folded === "privacy" || folded === "privacyclass";
 }
 
 /** The texts of a commit whose size is limited: the input of a TASK; the prompt and all messages of an LLM_INFER. */

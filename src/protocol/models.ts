@@ -16,7 +16,8 @@ export function wantedModel(model: string | null | undefined): string | undefine
 }
 
 /**
- * Selects the model names that the hub keeps for a worker: in the worker's order, each once (compared without case), without malformed names.
+ * Selects the model names that the hub keeps for a worker: in the worker's order, each once (compared without case), without malformed names and
+ * without `auto`, which means any model.
  *
  * @param announced `models` of a `register` frame
  * @returns at most `LIMITS.modelsPerWorker` names of at most `LIMITS.modelBytesPerWorker` bytes in all
@@ -26,7 +27,7 @@ export function keptModels(announced: readonly string[]): string[] {
   let bytes = 0;
   for (const name of announced) {
     const folded = name.toLowerCase();
-    if (!MODEL_NAME.test(name) || kept.has(folded)) continue;
+    if (!MODEL_NAME.test(name) || folded === ANY_MODEL || kept.has(folded)) continue;
     // Each allowed character is one byte.
     if (kept.size === LIMITS.modelsPerWorker || bytes + name.length > LIMITS.modelBytesPerWorker) break;
     bytes += name.length;

@@ -130,6 +130,29 @@ describe.skipIf(!HAS_LIBRARIES).concurrent(`examples/worker.py, as docs/protocol
     expect(got).toHaveLength(3);
   });
 
+  it("[WS8] goes on after a number of 5,000 digits, a job that it cannot do, and frames that it cannot read", async () => {
+    const { port, sockets, got } = await launchServer();
+    const { lines } = launchExample(`ws://127.0.0.1:${port}/`);
+    const said = (): string => lines.join("") + JSON.stringify(got);
+    const frame = (type: string, job_id?: string): Promise<Frame> =>
+      until(`${type} ${job_id}`, () => got[0]?.find((one) => one.type === type && one.job_id === job_id), said);
+    await frame("register");
+    const assign = (job_id: string, payload: string): void =>
+      sockets[0]?.send(`{"type":"job_assign","job_id":"${job_id}","attempt":2,"job_type":"TASK","payload":${payload}}`);
+
+    sockets[0]?.send("[".repeat(100_000));
+    sockets[0]?.send("[]");
+    sockets[0]?.send('{"type":"register_ack","status":"ok","time":"soon"}');
+    assign("wrong", '{"task_type":"classify","input":5}');
+    expect(await frame("job_failed", "wrong")).toEqual({
+      ...{ type: "job_failed", job_id: "wrong", attempt: 2, error: "worker_error" },
+      ...{ message: "AttributeError", retryable: true },
+    });
+    assign("long", `{"task_type":"classify","input":"good","more":${"1".repeat(5_000)}}`);
+    expect(await frame("job_complete", "long")).toMatchObject({ attempt: 2, output: { sentiment: "positive" } });
+    expect(got).toHaveLength(1);
+  });
+
   it("[WS3] signs no challenge that names another host than it dialled", async () => {
     const { port, got } = await launchServer("router.example");
     const { lines, exited } = launchExample(`ws://127.0.0.1:${port}/`);

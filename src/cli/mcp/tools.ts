@@ -28,7 +28,7 @@ import {
   verifyReceipt,
 } from "../../sdk/index.ts";
 import { inDollars } from "../../sdk/payment.ts";
-import { printable } from "../../protocol/text.ts";
+import { printable, utf8Length } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { packageVersion } from "../../worker/node/program.ts";
 import { type Budget, dollars, Purchase } from "../paying.ts";
@@ -53,6 +53,7 @@ ${NOTICE} A valid receipt proves which worker produced the result, not that the 
 const text = z
   .string()
   .min(1)
+  .refine((given) => utf8Length(given) <= LIMITS.textBytes, `must be at most ${LIMITS.textBytes} bytes of UTF-8`)
   .describe(`At most ${LIMITS.textBytes / 1024} KiB of UTF-8. The worker, a stranger's machine, can read it: no secrets.`);
 const policy = Policy.optional().describe("Tier of workers and price: FAST, CHEAP, or AUTO (FAST for text generation, CHEAP for tasks). Default AUTO.");
 
@@ -98,7 +99,7 @@ function addJobs(server: McpServer, session: Session): void {
     {
       title: "Generate text",
       description: `Sends a prompt to an LLM on a worker's machine and returns its text. The quality depends on the worker's model. ${sentence}`,
-      inputSchema: z.object({
+      inputSchema: z.strictObject({
         prompt: text,
         max_tokens: z.int().min(1).max(LIMITS.maxTokens).optional().describe("The most tokens of the answer."),
         model: ModelName.optional().describe("A name from `models`. Default: any model."),
@@ -117,7 +118,7 @@ function addJobs(server: McpServer, session: Session): void {
     {
       title: "Summarize a text",
       description: `Chooses the sentences of a text that sum it up. ${sentence}`,
-      inputSchema: z.object({ text, policy }),
+      inputSchema: z.strictObject({ text, policy }),
       outputSchema: answerOf(Summary),
       annotations: PAYS,
     },
@@ -128,7 +129,7 @@ function addJobs(server: McpServer, session: Session): void {
     {
       title: "Classify the sentiment of a text",
       description: `Says whether a text is positive, negative or neutral, with a confidence from 0 to 1. ${sentence}`,
-      inputSchema: z.object({ text, policy }),
+      inputSchema: z.strictObject({ text, policy }),
       outputSchema: answerOf(Classification),
       annotations: PAYS,
     },
@@ -139,7 +140,7 @@ function addJobs(server: McpServer, session: Session): void {
     {
       title: "Extract JSON from a text",
       description: `Finds the JSON objects and the named values in a text. ${sentence}`,
-      inputSchema: z.object({ text, policy }),
+      inputSchema: z.strictObject({ text, policy }),
       outputSchema: answerOf(Extraction),
       annotations: PAYS,
     },
@@ -153,7 +154,7 @@ function addLookups(server: McpServer, session: Session): void {
     {
       title: "Ask for a price",
       description: "Says the quoted price of a job, what this server has spent, and its limit. Free.",
-      inputSchema: z.object({ job_type: JobType.describe("LLM_INFER for `infer`, TASK for the other jobs."), policy }),
+      inputSchema: z.strictObject({ job_type: JobType.describe("LLM_INFER for `infer`, TASK for the other jobs."), policy }),
       outputSchema: z.object({ price: z.string(), policy: z.string(), network: z.string(), spent: z.string(), spending_limit: z.string() }),
       annotations: READS,
     },
@@ -168,7 +169,7 @@ function addLookups(server: McpServer, session: Session): void {
     {
       title: "List the models",
       description: "Lists the models that connected workers say they have, for `infer`. Nobody checks that a worker runs the model it names. Free.",
-      inputSchema: z.object({}),
+      inputSchema: z.strictObject({}),
       outputSchema: z.object({ models: z.array(z.object({ id: z.string(), workers: z.number() })), workers_online: z.number() }),
       annotations: READS,
     },
@@ -183,7 +184,7 @@ function addLookups(server: McpServer, session: Session): void {
     {
       title: "Get the result of a job",
       description: `Gives the result of a job that was sent before, for example after a timeout. ${NOTICE} Free.`,
-      inputSchema: z.object({
+      inputSchema: z.strictObject({
         job_id: z.uuid(),
         wait: z.int().min(1).max(WAIT.most).optional().describe(`The most seconds to wait for the end of the job. Default ${WAIT.usual}.`),
       }),
@@ -198,7 +199,7 @@ function addLookups(server: McpServer, session: Session): void {
       title: "Check a receipt",
       description:
         "Checks that a worker signed a result. Give `receipt` and `result` as a job returned them, or the `job_id` of a job. A valid receipt proves who produced the result, not that it is right. Free.",
-      inputSchema: z.object({ job_id: z.uuid().optional(), receipt: Receipt.optional(), result: z.unknown().optional() }),
+      inputSchema: z.strictObject({ job_id: z.uuid().optional(), receipt: Receipt.optional(), result: z.unknown().optional() }),
       outputSchema: z.object({
         valid: z.boolean(),
         reason: z.string().describe("`valid`, or why it is not valid."),

@@ -69,7 +69,7 @@ const chat: ChatCompletionRequest = {
   stream: true,
 };
 const completion: CompletionRequest = { model: "auto", prompt: "Explain in one sentence what a hash is.", max_tokens: 64 };
-const openAiError = (type: string, code: string, message = code): OpenAiError => ({ error: { message, type, param: null, code } });
+const openAiError = (type: string, code: string, message = code, param: string | null = null): OpenAiError => ({ error: { message, type, param, code } });
 const health: Health = { status: "ok", workers_online: 3, network, timestamp: CREATED };
 const quote: Quote = { price: quotePrice("FAST", "LLM_INFER"), endpoint: endpointOf("FAST"), policy_resolved: "FAST", network, expires_at: null };
 const models: ModelList = {

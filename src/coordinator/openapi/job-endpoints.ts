@@ -248,12 +248,12 @@ export const openAi = (api: "chat" | "completions"): Operation => ({
       content: { "application/json": { schema: { type: "object" } }, "text/event-stream": { schema: { type: "string" } } },
     },
     "400": json("The request asks for something that is not supported, or a member of it is wrong.", "OpenAiError", {
-      "wrong request": openAiError("invalid_request_error", "invalid_request", "n must be 1, got 2"),
+      "wrong request": openAiError("invalid_request_error", "invalid_request", "n must be 1, got 2", "n"),
       "too long": openAiError("invalid_request_error", "context_length_exceeded", "the job failed: context_length_exceeded"),
     }),
     "402": json("Payment gating is on, and the request has no valid payment.", "PaymentRequired", { unpaid: EXAMPLES.unpaid("FAST") }, "PAYMENT-REQUIRED"),
     "404": json("No worker offers the model.", "OpenAiError", {
-      "no worker": openAiError("invalid_request_error", "no_such_model", "no_such_model; models online: llama3.2:latest, Qwen3-8B"),
+      "no worker": openAiError("invalid_request_error", "no_such_model", "no_such_model; models online: llama3.2:latest, Qwen3-8B", "model"),
     }),
     "409": json("The `Idempotency-Key` was used for another request.", "OpenAiError", {
       reused: openAiError("invalid_request_error", "idempotency_key_reused"),

@@ -14,19 +14,7 @@ export type OpenAiApi = "chat" | "completions";
 type OpenAiRequest = { payload: Record<string, unknown>; user: string | null; model: string; stream: boolean; includeUsage: boolean };
 
 /** The members that are read here and do not go to the worker, and those of our own commit, whose names it must not see [WS8]. */
-const READ = [
-  ...UNSUPPORTED_MEMBERS,
-  "privacy_class",
-  "user_id",
-  "user",
-  "stream",
-  "stream_options",
-  "max_completion_tokens",
-  "tool_choice",
-  "function_call",
-  "messages",
-  "prompt",
-];
+const READ = [...UNSUPPORTED_MEMBERS, "privacy_class", "user_id", "user", "stream", "stream_options", "max_completion_tokens", "store", "messages", "prompt"];
 
 /** Reads a request. An error is a sentence that names the wrong member. */
 export function readOpenAi(api: OpenAiApi, body: unknown): Result<OpenAiRequest, string> {
@@ -81,7 +69,7 @@ export type Ended = { job: Record<string, unknown>; attempt?: number };
 export type Head = { api: OpenAiApi; jobId: string; model: string; created: number };
 
 /** An error of OpenAI's API, with its status. */
-export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: null; code: string } };
+export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: string | null; code: string } };
 
 /** The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved [PY8]. */
 const STATUS: Readonly<Record<string, 400 | 504>> = {
@@ -98,9 +86,16 @@ const TYPES: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** An error of a status. `code` is the coordinator's own name of it. */
-export function openAiError<Status extends number>(status: Status, code: string, message: string): OpenAiError<Status> {
-  return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param: null, code } };
+/** An error of a status. `code` is the coordinator's own name of it; `param` is the member that it is about. */
+export function openAiError<Status extends number>(status: Status, code: string, message: string, param: string | null = null): OpenAiError<Status> {
+  return { status, error: { message, type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"), param, code } };
+}
+
+/** The member that a refusal is about, the first one if there are several; null if it is about none. Each sentence about a member begins with its name. */
+export function paramOf(refusal: string): string | null {
+  if (refusal === "no_such_model") return "model";
+  const [, name = "body"] = /^([a-z]\w*(?:\.\w+|\[\d+\])*) (?:must |make |is missing: )/.exec(refusal) ?? [];
+  return name === "body" || name === "payload" ? null : name;
 }
 
 /** What a person must know about an error beyond its code. */

@@ -5,6 +5,7 @@ import type { MiddlewareHandler } from "hono";
 import { parseCommit } from "../../protocol/job.ts";
 import { isJsonObject, isShallowJson, readJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { OPENAI_ENDPOINTS } from "../../protocol/pricing.ts";
 import type { Result } from "../../protocol/result.ts";
 import { isTerminal, shortJobId } from "../../protocol/text.ts";
 import { SECOND, TIMING } from "../../protocol/times.ts";
@@ -26,6 +27,7 @@ import {
   inWordsOfOpenAi,
   lastChunks,
   openAiError,
+  paramOf,
   textOf,
   type OpenAiApi,
   readOpenAi,
@@ -37,10 +39,20 @@ const UNREAD = "the outcome of the job could not be read; ask for it at /v1/jobs
 /** What an OpenAI client must have in the body. */
 const REQUIRED = { chat: "Required: messages", completions: "Required: prompt" } as const satisfies Record<OpenAiApi, string>;
 
-/** What OpenAI's clients may ask for that is not here, and what they can use instead. */
+const PRESENT_IN_WORDS = "POST /v1/chat/completions, POST /v1/completions and GET /v1/models";
+
+/** What is here of OpenAI's API. */
+const PRESENT: readonly string[] = [...Object.values(OPENAI_ENDPOINTS), "/v1/models"];
+
+/** What OpenAI's clients may ask for that is not here, as the second part of a path, and what is said about it. */
 const ABSENT: Readonly<Record<string, string>> = {
-  "/v1/responses": "there is no Responses API here; use POST /v1/chat/completions",
-  "/v1/embeddings": "there are no embeddings here; this API has POST /v1/chat/completions and POST /v1/completions",
+  responses: "there is no Responses API here; use POST /v1/chat/completions",
+  ...Object.fromEntries(
+    [
+      ...["assistants", "audio", "batches", "chat", "completions", "containers", "conversations", "embeddings", "evals", "files", "fine_tuning"],
+      ...["images", "moderations", "realtime", "threads", "uploads", "vector_stores", "videos"],
+    ].map((name) => [name, `this endpoint of OpenAI's API is not here; this API has ${PRESENT_IN_WORDS}`]),
+  ),
 };
 
 /**
@@ -48,7 +60,11 @@ const ABSENT: Readonly<Record<string, string>> = {
  * errors, because OpenAI's clients would not show the message of another form.
  */
 export function absent(c: AppContext): Response | null {
-  const message = c.req.method === "POST" ? ABSENT[c.req.path] : undefined;
+  const { path } = c.req;
+  const plain = path.replace(/\/+$/, "");
+  const [, name = ""] = /^\/v1\/([^/]+)/.exec(path) ?? [];
+  const known = Object.hasOwn(ABSENT, name) ? ABSENT[name] : undefined;
+  const message = PRESENT.includes(plain) ? `there is no slash at the end of ${plain}` : known;
   return message === undefined ? null : c.json({ error: openAiError(404, "not_found", message).error }, 404);
 }
 
@@ -64,7 +80,7 @@ export const openAiErrors: MiddlewareHandler<AppEnv> = async (c, next) => {
   const code = /^\w+$/.test(said) ? said : "invalid_request";
   const online = Array.isArray(models) ? `; models online: ${models.join(", ") || "none"}` : "";
   const words = typeof message === "string" ? message : `${explained(said)}${online}`;
-  const body = { error: openAiError(status, code, words).error };
+  const body = { error: openAiError(status, code, words, status < 500 ? paramOf(said) : null).error };
   // The payment was submitted, so its money may move for a job.
   const sent = new Headers({ ...Object.fromEntries(headers), ...(c.get("hasPaid") === true && NO_RETRY) });
   sent.delete("Content-Length");

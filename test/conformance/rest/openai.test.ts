@@ -7,6 +7,8 @@ import { type Frame, fullWorker, type WorkerSocket } from "../support/worker.ts"
 
 let evm: Subject;
 const RESULT = { finish_reason: "stop", model: "ant", output: "Hello there.", usage: { completion_tokens: 3, prompt_tokens: 5 } };
+/** Members that ask for nothing, and one that clients of OpenAI send by habit. */
+const NOTHING = { tools: [], tool_choice: "auto", function_call: "none", logit_bias: {}, web_search_options: null, store: true };
 const CHAT = { model: "ant", messages: [{ role: "user", content: "Say hello." }] };
 
 beforeAll(async () => {
@@ -34,7 +36,7 @@ const dataOf = (text: string): unknown[] =>
 
 test("[API9] a chat is answered as a chat completion, with the job's id and receipt", async () => {
   const one = await worker();
-  const asked = ask({ ...CHAT, user: "ann", temperature: 0.5, max_completion_tokens: 20, metadata: { a: "b" }, stream: null });
+  const asked = ask({ ...CHAT, user: "ann", temperature: 0.5, max_completion_tokens: 20, metadata: { a: "b" }, stream: null, ...NOTHING });
   const assign = await next(one);
   expect(assign).toMatchObject({ job_type: "LLM_INFER", policy: "FAST", privacy_class: "PUBLIC" });
   expect(assign.payload).toEqual({
@@ -187,6 +189,10 @@ describe("[API9] errors have OpenAI's form", () => {
     ["tools", { ...CHAT, tools: [{ type: "function", function: { name: "f" } }] }, /tools are not supported/],
     ["two choices", { ...CHAT, n: 2 }, /^n must be 1/],
     ["logprobs", { ...CHAT, logprobs: true }, /^logprobs must be absent/],
+    ["a web search", { ...CHAT, web_search_options: {} }, /^web_search_options must be absent/],
+    ["a call of a tool", { ...CHAT, tool_choice: "required" }, /^tool_choice must be none or auto \(tools are not supported\), got "required"$/],
+    ["a call of this function", { ...CHAT, function_call: { name: "f" } }, /^function_call must be none or auto/],
+    ["a bias", { ...CHAT, logit_bias: { "50256": -100 } }, /^logit_bias must be absent or empty/],
     ["a wrong temperature", { ...CHAT, temperature: 9 }, /^temperature must be a number from 0 to 2, got 9$/],
     ["a schema that is not there", { ...CHAT, response_format: { type: "json_schema" } }, /^response_format\.json_schema is missing: it must be an object$/],
     ["too many tokens", { ...CHAT, max_tokens: 1e6 }, /^max_tokens must be a whole number from 1 to 32768, got 1000000$/],
@@ -195,10 +201,9 @@ describe("[API9] errors have OpenAI's form", () => {
     ["a wrong user", { ...CHAT, user: "" }, /^user must have 1 to 128 characters$/],
   ])("%s: 400", async (_title, body, message) => {
     const { status, body: answer } = await ask(body);
-    expect([status, answer]).toEqual([
-      400,
-      { error: { message: expect.stringMatching(message), type: "invalid_request_error", param: null, code: expect.any(String) } },
-    ]);
+    const { param, ...error } = answer.error as Record<"message" | "param" | "type" | "code", string>;
+    expect([status, error]).toEqual([400, { message: expect.stringMatching(message), type: "invalid_request_error", code: expect.any(String) }]);
+    expect(param).toBe(error.message.split(" ", 1)[0]);
   });
 
   test("a body that is no JSON, a GET, and an idempotency key of another body", async () => {
@@ -302,14 +307,29 @@ test.each(["auto", "AUTO"])("[JB10, API9] %s is any model and none of the list: 
   });
 });
 
-test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead", async () => {
-  for (const path of ["/v1/responses", "/v1/embeddings"]) {
-    const { status, body } = await ask({ model: "auto", input: "Hello" }, path);
-    expect({ path, status }).toEqual({ path, status: 404 });
-    expect(body).toEqual({
-      error: { message: expect.stringContaining("POST /v1/chat/completions"), type: "invalid_request_error", param: null, code: "not_found" },
-    });
-    expect(await evm.api.get(path)).toMatchObject({ status: 404, body: { error: "not_found" } });
+test("[API1, API9] what OpenAI's API has and this one has not is a 404 in OpenAI's form that says what to use instead, whatever the method", async () => {
+  const absent = [
+    "responses",
+    "responses/1",
+    "embeddings",
+    "images/generations",
+    "moderations",
+    "files",
+    "files/1/content",
+    "fine_tuning/jobs",
+    "chat/completions/1",
+  ];
+  for (const path of [...absent, "chat/completions/", "completions/", "models/"].map((name) => `/v1/${name}`)) {
+    for (const answer of [await ask({ model: "auto", input: "Hello" }, path), await evm.api.get(path)]) {
+      expect({ path, ...answer }).toMatchObject({
+        path,
+        status: 404,
+        body: {
+          error: { message: expect.stringMatching(/ \/v1\/(?:chat\/)?(?:completions|models)/), type: "invalid_request_error", param: null, code: "not_found" },
+        },
+      });
+    }
   }
-  expect(await ask({}, "/v1/responses/1")).toMatchObject({ status: 404, body: { error: "not_found" } });
+  for (const path of ["/v1/job", "/v1/constructor", "/v1/trust/images", "/v2/files", "/v1/filesystem"])
+    expect(await evm.api.get(path), path).toMatchObject({ status: 404, body: { error: "not_found" } });
 });

@@ -34,7 +34,7 @@ describe("GET /v1/models", () => {
 
   test("[JB10] counts the workers of a model, whatever the case of its name, the most first", async () => {
     const hub = new TestHub();
-    await hub.worker({ models: ["Qwen3-8B", "gemma"] });
+    await hub.worker({ models: ["Qwen3-8B", "gemma", "auto"] });
     hub.skip(5_000);
     await hub.worker({ models: ["qwen3-8b", "QWEN3-8B"] });
     await hub.worker({ models: ["zephyr", "qwen3-8b"] });

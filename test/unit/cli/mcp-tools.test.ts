@@ -62,6 +62,24 @@ describe("each tool", () => {
     expect(quote.structuredContent).toMatchObject({ price: "$0.003", policy });
   });
 
+  it("refuses an argument that it does not know and a text that is too long, names it, and sends nothing", async () => {
+    const router = await RouterServer.start({ statuses: [] });
+    const client = await connected(router);
+    const wrong = async (name: string, args: Record<string, unknown>): Promise<string> => {
+      const result = await client.callTool({ name, arguments: args });
+      expect([name, result.isError]).toEqual([name, true]);
+      return texts(result).join("");
+    };
+    for (const { name, inputSchema } of (await client.listTools()).tools) {
+      expect([name, inputSchema["additionalProperties"]]).toEqual([name, false]);
+      expect(await wrong(name, { foo: 1 })).toContain('"foo"');
+    }
+    const long = "ä".repeat(131_073);
+    for (const name of ["summarize", "classify", "extract_json"]) expect(await wrong(name, { text: long })).toMatch(/text: .*at most 262144 bytes of UTF-8/);
+    expect(await wrong("infer", { prompt: long })).toMatch(/prompt: .*at most 262144 bytes of UTF-8/);
+    expect(router.to("/v1/jobs/commit")).toEqual([]);
+  });
+
   it("says what its call has cost and what all calls have; a job that was paid from credit costs nothing more", async () => {
     const router = await RouterServer.start({ gated: true, statuses: [] });
     const client = await connected(router);

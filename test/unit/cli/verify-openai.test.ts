@@ -48,6 +48,9 @@ describe("verify of an answer that an OpenAI client saved", () => {
     ["an object with a text only", { output: "Paris." }],
     ["a text", "Paris."],
     ["an object without a text", { answer: "Paris." }],
+    ["members in another order", { output: "Paris.", usage: { prompt_tokens: 5, completion_tokens: 7 }, finish_reason: "stop", model: "tiny" }],
+    ["a usage with its total", { model: "tiny", usage: { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 }, output: "Paris." }],
+    ["a text of the other name", { text: "Paris.", model: "tiny" }],
   ])("[API9, RC2] is valid for %s, whole and streamed, in both forms of answers", async (_, output) => {
     for (const api of ["chat", "completions"] as const) {
       const forms = [JSON.stringify(saved(api, output)), events(chunks(api, output)), events(chunks(api, output, true)), JSON.stringify(chunks(api, output))];
@@ -61,10 +64,25 @@ describe("verify of an answer that an OpenAI client saved", () => {
     }
   });
 
-  it("[API9, RC2] is not valid for another text, nor for the receipt of another job", async () => {
+  it("[API9, RC2] says that it could not check, and how to, if no result that the answer can show has the signed hash", async () => {
+    const changed = { ...saved("chat", "Paris."), choices: [{ index: 0, message: { role: "assistant", content: "Rome." }, finish_reason: "stop" }] };
+    const more = saved("chat", { output: "Paris.", model: "tiny", load_seconds: 2 });
+    for (const answer of [changed, more]) {
+      const { code, stdout, stderr } = await runHere(["verify", "--job", "-", "--json"], { input: JSON.stringify(answer) });
+      expect([code, JSON.parse(stdout)]).toEqual([10, expect.objectContaining({ valid: null, reason: "not_rebuilt", job_id: ID })]);
+      expect(stderr).toMatch(new RegExp(`^the receipt could not be checked: .*job ${ID} --json \\| .*verify --job -`));
+      expect(stderr).not.toContain("NOT valid");
+    }
+  });
+
+  it("[API9, RC1] is not valid without the worker's signature, whatever its result is, nor for the receipt of another job", async () => {
     const answer = saved("chat", "Paris.");
-    const changed = { ...answer, choices: [{ index: 0, message: { role: "assistant", content: "Rome." }, finish_reason: "stop" }] };
-    expect(await verify(changed)).toMatchObject({ code: 8, stderr: expect.stringContaining("hash_mismatch") });
+    const { receipt } = ended("Paris.").job;
+    const forged = { ...receipt, output_hash: receipt.output_hash.replace(/.$/, (c) => (c === "0" ? "1" : "0")) };
+    const withReceipt = (other: object) => ({ ...answer, compute_router: Object.assign({}, answer["compute_router"], { receipt: other }) });
+    expect(await verify(withReceipt(forged))).toMatchObject({ code: 8, stderr: expect.stringContaining("NOT valid: its signature is not the worker's") });
+    const keyless = { ...forged, provider_pubkey: "00" };
+    expect(await verify(withReceipt(keyless))).toMatchObject({ code: 8, stderr: expect.stringContaining("invalid_key") });
     const { compute_router } = answer;
     expect(await verify({ ...answer, compute_router: Object.assign({}, compute_router, { job_id: OTHER }) })).toMatchObject({
       code: 8,
@@ -89,9 +107,9 @@ describe("verify of an answer that an OpenAI client saved", () => {
     expect(await check(join(folder, "absent.json"), answer)).toMatchObject({ code: 2, stdout: "" });
   });
 
-  it("[API9, RC2] a stream with other text is not valid; one that was cut or failed has no receipt, and what to save instead is said", async () => {
+  it("[API9, RC2] a stream with other text could not be checked; one that was cut or failed has no receipt, and what to save instead is said", async () => {
     const whole = chunks("chat", "Paris.");
-    expect(await verifyText(events(whole.toSpliced(0, 1)))).toMatchObject({ code: 8, stderr: expect.stringContaining("hash_mismatch") });
+    expect(await verifyText(events(whole.toSpliced(0, 1)))).toMatchObject({ code: 10, stderr: expect.stringContaining("not_rebuilt") });
     const cut = { code: 2, stderr: expect.stringMatching(new RegExp(`its last chunk is missing; save the job: .*job ${ID} --json`)) };
     expect(await verifyText(events(whole.slice(0, -1)))).toMatchObject(cut);
     // In the middle of an event.

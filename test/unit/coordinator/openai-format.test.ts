@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { explained, failureOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
+import { explained, failureOf, inWordsOfOpenAi, paramOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 
 test("[API9] [LM3] a job whose result the retention has deleted is an error, and not an answer with the text null", () => {
   const job = { id: "0b8f3c1e", status: "completed", result: null };
@@ -31,4 +31,26 @@ test("[API9] a content with an image is told that images are not supported", () 
     ok: false,
     reason: "messages[0].content must be a text, or a list of texts (images and sound are not supported), got an array",
   });
+});
+
+test("[API9] an error names the member that it is about as its param, the first one if there are several, and none if it is about the whole request", () => {
+  const wrong = readOpenAi("chat", { n: 2, logprobs: true, messages: [{ role: "user", content: 5 }] });
+  expect(wrong.ok ? wrong : paramOf(wrong.reason)).toBe("n");
+  const first = readOpenAi("chat", {
+    messages: [
+      { role: "user", content: "a; n must be 1" },
+      { role: "user", content: [], tool_calls: [1] },
+    ],
+  });
+  expect(first.ok ? first : paramOf(first.reason)).toBe("messages[1].tool_calls");
+  expect(paramOf(inWordsOfOpenAi("user_id must not contain control characters. Required fields: job_type, payload, user_id", {}))).toBe("user");
+  expect(paramOf("no_such_model")).toBe("model");
+  const none = [
+    "body must be a JSON object",
+    "payload must hold well-formed Unicode only",
+    "Body nests deeper than 31 levels",
+    "queue_full",
+    "Content-Encoding is not supported",
+  ];
+  expect(none.map(paramOf)).toEqual(none.map(() => null));
 });

@@ -48,6 +48,11 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
     [{ ...TASK, privacy_class: true }, "privacy_class must be one of PUBLIC, PRIVATE, got true"],
     [{ ...TASK, privacy: "PRIVATE" }, "privacy must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
     [{ ...TASK, privacyClass: "private" }, "privacyClass must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [{ ...TASK, Privacy_Class: "PRIVATE" }, "Privacy_Class must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [{ ...TASK, "privacy_class ": " PRIVATE" }, '"privacy_class " must be absent: a job is PRIVATE if privacy_class says so, beside user_id'],
+    [{ ...TASK, "Privacy-Class": "PRIVATE" }, '"Privacy-Class" must be absent: a job is PRIVATE if privacy_class says so, beside user_id'],
+    [{ ...TASK, private: true }, "private must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
+    [task({ Private: true }), "payload.Private must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
     [task({ privacy_class: "PRIVATE" }), "payload.privacy_class must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
     [{ ...task({ privacy: "PRIVATE" }), privacy_class: "PUBLIC" }, "payload.privacy must be absent: a job is PRIVATE if privacy_class says so, beside user_id"],
     [{ ...TASK, user_id: 5 }, "user_id must be a string, got 5"],
@@ -66,6 +71,9 @@ describe("[API2] a refused commit says which field is wrong, what it must be, an
   test.each([
     { ...TASK, privacy: "PRIVATE", privacy_class: "PRIVATE" },
     { ...TASK, privacy: "PUBLIC" },
+    { ...TASK, private: false, Privacy_Class: "PUBLIC" },
+    { ...TASK, private: true, privacy_class: "PRIVATE" },
+    task({ privacy_note: "PRIVATE", private: "no" }),
     { ...TASK, privacy: { toString: 1, valueOf: 1 } },
     task({ privacy: "secret", privacy_class: "PUBLIC" }),
   ])("[API2, WS8] %j is a commit: its other members do not ask for more than privacy_class gives", (body) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { modelList } from "../../../src/protocol/models.ts";
+import { keptModels, modelList } from "../../../src/protocol/models.ts";
 
 const names = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
@@ -13,4 +13,8 @@ test("[JB10] of more models than it lists, those of many networks come first, th
   expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining([...names(30, "ours"), "llama3.2", "Zephyr"]));
   // Those with the most workers stand first, whatever their names are.
   expect(data.map(({ workers }) => workers)).toEqual(data.map(({ workers }) => workers).toSorted((a, b) => b - a));
+});
+
+test("[JB10] a worker's models are kept once each, without malformed names and without auto, which means any", () => {
+  expect(keptModels(["auto", "Qwen3-8B", "AUTO", "qwen3-8b", "two words", "auto:latest"])).toEqual(["Qwen3-8B", "auto:latest"]);
 });
