@@ -45,7 +45,10 @@ export function failuresOf(coordinators: readonly Coordinator[]): Promise<string
   return coordinators.map(async ({ instance, failed }) => `${instance}: ${await failed}`);
 }
 
-/** What follows the jobs: with `--once` the end, with an exit code; otherwise everything stays up until Ctrl-C. @throws {StartFailure} if one of `failures` comes */
+/**
+ * What follows the jobs: with `--once` the end, with an exit code; otherwise everything stays up until Ctrl-C.
+ * @throws {StartFailure} if one of `failures` comes
+ */
 export async function afterJobs(
   session: Session,
   { once, good, banner, failures }: { once: boolean; good: boolean; banner: string; failures: readonly Promise<string>[] },
@@ -80,7 +83,9 @@ async function bringUpOne(session: Session, { ports, stateDir, settings }: Bring
 /** How long the first answer may take, because the model may have to be loaded from a slow disk. */
 const LOAD_TIMEOUT_MS = 180_000;
 
-/** How long each known runtime may take to answer. It is long, because there is only one search and the machine may be busy. A missing runtime refuses at once. */
+/**
+ * How long each known runtime may take to answer. It is long, because there is only one search and the machine may be busy. A missing runtime refuses at once.
+ */
 const LOOK_TIMEOUT_MS = 3_000;
 
 /** The model of this repository. It shows that everything works, and knows almost nothing. */
@@ -176,7 +181,10 @@ type DemoOptions = {
   onLine: (line: string) => void;
 };
 
-/** Starts a desktop worker and resolves when it is ready for every kind of job. The toy is a standby: a worker with a real LLM replaces it. @throws {StartFailure} */
+/**
+ * Starts a desktop worker and resolves when it is ready for every kind of job. The toy is a standby: a worker with a real LLM replaces it.
+ * @throws {StartFailure}
+ */
 export async function startDemoWorker({ coordinator, folder, llm, onStart, onLine }: DemoOptions): Promise<DemoWorker> {
   const place = ["--url", coordinator.socketUrl, "--config-dir", folder, "--json"];
   let publicKey = "";

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { ROOT, startWrangler } from "./coordinator-process.ts";
 
-/** Replacements for the modules of the coordinator that import the rest of payments. Each exports the names that other modules import from it; a test compares them. */
+/**
+ * Replacements for the modules of the coordinator that import the rest of payments. Each exports the names that other modules import from it; a test compares
+ * them.
+ */
 export const WITHOUT_GATE: Readonly<Record<string, string>> = {
   "routes/paid-commit.ts": `export const paymentGate = () => (_c, next) => next();
 export const commitRate = (_c, next) => next();

@@ -19,8 +19,8 @@ const CONTROL_BYTES = 125;
 const LONGEST_HEADER = 14;
 
 /**
- * The largest message that is passed on, all parts together. The hub itself closes a socket above the limit of the protocol, and knows then which job that ends:
- * a message that is only a little too large still reaches it.
+ * The largest message that is passed on, all parts together. The hub itself closes a socket above the limit of the protocol, and knows then which job that
+ * ends: a message that is only a little too large still reaches it.
  */
 export const MOST_MESSAGE_BYTES = 2 * LIMITS.frameBytes;
 /** Parts of one message. Browsers send parts of 64 KiB and more. */

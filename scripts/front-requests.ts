@@ -20,9 +20,9 @@ const NOTHING = Buffer.alloc(0);
 export type Upgrade = { head: string; rest: Buffer };
 
 /**
- * Reads the requests of one connection as workerd does (`readHeader` of KJ's http.c++): a head ends with an empty line, and a line with LF, with or without CR. If
- * it read otherwise, a client could put bytes between the two ends, and the frames that workerd reads would not be those that the front counts. As soon as
- * a place is not certain, no later head counts as an upgrade.
+ * Reads the requests of one connection as workerd does (`readHeader` of KJ's http.c++): a head ends with an empty line, and a line with LF, with or without CR.
+ * If it read otherwise, a client could put bytes between the two ends, and the frames that workerd reads would not be those that the front counts. As soon as a
+ * place is not certain, no later head counts as an upgrade.
  */
 export class RequestReader {
   readonly #pass: (bytes: Buffer) => void;
@@ -35,8 +35,8 @@ export class RequestReader {
   #asksForTunnel = false;
 
   /**
-   * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark nothing is passed on from the first place on
-   * that is not certain, because a head without it could follow.
+   * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark nothing is passed on from the first place
+   * on that is not certain, because a head without it could follow.
    */
   constructor(pass: (bytes: Buffer) => void, mark: string | null = null) {
     this.#pass = pass;

@@ -34,8 +34,8 @@ const CLOSING_MS = 5_000;
 
 const HEAD_END = "\r\n\r\n";
 /**
- * How workerd's switch to WebSocket begins. No body of the coordinator has these bytes: JSON, events and pages have no raw CR. So a search finds each switch, and
- * nothing else.
+ * How workerd's switch to WebSocket begins. No body of the coordinator has these bytes: JSON, events and pages have no raw CR. So a search finds each switch,
+ * and nothing else.
  */
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\n";
 /** The first byte of a TLS connection (RFC 8446, 5.1): somebody wrote https:// for http://. */
@@ -121,8 +121,8 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
 }
 
 /**
- * Connects to workerd for a client. If more connections wait there than the system keeps, a Unix socket refuses the next one at once, where TCP would try again by
- * itself. `read` gets what workerd sends, and returns false to get nothing more until `resume`.
+ * Connects to workerd for a client. If more connections wait there than the system keeps, a Unix socket refuses the next one at once, where TCP would try again
+ * by itself. `read` gets what workerd sends, and returns false to get nothing more until `resume`.
  */
 function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) => boolean, reached: (workerd: Socket) => void): void {
   // One buffer for all connections: a copy of what was read costs less than 64 KiB of new memory for each read.
@@ -190,8 +190,9 @@ class Passage {
   }
 
   /**
-   * The client has left. workerd notices an ended connection only at its next write, but a broken one at once, and then it cancels the request: a job that has not
-   * started must not be paid for nobody [API9]. So a client that ends only its half gets no answer, as at nginx. The last frames of a socket must still arrive.
+   * The client has left. workerd notices an ended connection only at its next write, but a broken one at once, and then it cancels the request: a job that has
+   * not started must not be paid for nobody [API9]. So a client that ends only its half gets no answer, as at nginx. The last frames of a socket must still
+   * arrive.
    */
   #leave(): void {
     if (this.#guard !== null) this.#workerd.end();
@@ -367,8 +368,8 @@ class Passage {
   }
 
   /**
-   * workerd has closed the socket of a client that has never sent a message. Its answer to the close frame must not be the first thing that workerd reads: then workerd
-   * would keep both connections open for as long as the hub is in memory.
+   * workerd has closed the socket of a client that has never sent a message. Its answer to the close frame must not be the first thing that workerd reads: then
+   * workerd would keep both connections open for as long as the hub is in memory.
    */
   #finish(): void {
     this.#isRefused = true;

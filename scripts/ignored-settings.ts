@@ -22,7 +22,9 @@ export function unknownSetting(place: string, name: string): string | null {
   return `${place}: the coordinator does not know this setting${hint}`;
 }
 
-/** The warning for a `TESTNET_MODE` that is neither `true` nor `false`; null for one that is. Only `true` makes jobs free, so that a typing error never does. */
+/**
+ * The warning for a `TESTNET_MODE` that is neither `true` nor `false`; null for one that is. Only `true` makes jobs free, so that a typing error never does.
+ */
 export function unclearTestnetMode(mode: string): string | null {
   return ["true", "false", ""].includes(mode) ? null : `TESTNET_MODE is ${inWords(mode)}: only true makes jobs free, so they must be paid`;
 }

@@ -8,7 +8,7 @@ import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
 import { dated } from "./log-time.ts";
-import { wrongVariables } from "./variables.ts";
+import { wrongVariables } from "./wrong-variables.ts";
 
 type Mode = "dev" | "serve";
 
@@ -130,7 +130,10 @@ async function run(args: string[], mode: Mode): Promise<number> {
   return 1;
 }
 
-/** Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument or a setting is wrong. */
+/**
+ * Runs the command and resolves to its exit code: 0 after Ctrl-C or SIGTERM, 1 if the coordinator did not start or ended by itself, 2 if an argument or a
+ * setting is wrong.
+ */
 export async function runCommand(args: string[], mode: Mode): Promise<number> {
   try {
     return await run(args, mode);

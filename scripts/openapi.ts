@@ -39,7 +39,10 @@ export const OPENAPI_JSON: string =
 `,
   "src/coordinator/payment/extensions.ts": `// Written by scripts/openapi.ts; do not edit.
 
-/** The \`extensions\` of every 402, as JSON text: \`bazaar\` describes the endpoint to discovery services; \`payment-identifier\` offers an idempotency key [PY4]. */
+/**
+ * The \`extensions\` of every 402, as JSON text: \`bazaar\` describes the endpoint to discovery services; \`payment-identifier\` offers an
+ * idempotency key [PY4].
+ */
 export const EXTENSIONS_JSON: string =
   ${literal(JSON.stringify(extensions))};
 `,

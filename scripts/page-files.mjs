@@ -1,5 +1,5 @@
-// The Worker that serves the built pages of a coordinator that this machine runs, as Cloudflare's assets do: by their paths, with type and ETag. Miniflare's own
-// emulation of assets is six services, a quarter of a coordinator's start.
+// The Worker that serves the built pages of a coordinator that this machine runs, as Cloudflare's assets do: by their paths, with type and ETag. Miniflare's
+// own emulation of assets is six services, a quarter of a coordinator's start.
 const TYPES = {
   css: "text/css; charset=utf-8",
   html: "text/html; charset=utf-8",

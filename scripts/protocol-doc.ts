@@ -133,7 +133,10 @@ function meanings(): Map<string, string> {
     group = /^export const (\w+)/.exec(line)?.[1] ?? group;
     const name = /^ {2}(\w+):/.exec(line)?.[1] ?? /^export const (MAX_WAIT_SECONDS)/.exec(line)?.[1];
     if (name !== undefined && words !== "") said.set(`${group}.${name}`, words.replaceAll(/\{@link ([^}]*)\}/g, "$1").replaceAll("|", "\\|"));
-    words = /^ *\/\*\* (.*?)\.? \*\/$/.exec(line)?.[1] ?? "";
+    const [, end, more] = /^ *(?:(\*\/)|\* (.*))$/.exec(line) ?? [];
+    if (more !== undefined) words = `${words} ${more}`.trim();
+    else if (end !== undefined) words = words.replace(/\.$/, "");
+    else words = /^ *\/\*\* (.*?)\.? \*\/$/.exec(line)?.[1] ?? "";
   }
   return said;
 }

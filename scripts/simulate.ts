@@ -1,5 +1,6 @@
 // Searches the seeds for a history that breaks an invariant: `node scripts/simulate.ts [--seeds N] [--from S] [--seed X --trace]`. `--planted` searches
-// a seed for each planted bug whose noted one no longer finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs (docs/scaling.md).
+// a seed for each planted bug whose noted one no longer finds it, and notes it for test/simulation/planted-bugs.test.ts. `--hubs 1,4,16` tries so many hubs
+// (docs/scaling.md).
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { tryHubs } from "../test/simulation/cluster/trial.ts";

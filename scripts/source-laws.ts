@@ -1,6 +1,6 @@
 // Checks the laws of the source tree (docs/architecture.md): which folder of the coordinator may import which, no circle of files, types included, no file
-// over 400 lines, and an opening line in every longer file. `node scripts/source-laws.ts` prints what breaks a law and exits with 1. The borders between
-// TypeScript projects are checked by `tsc -b`.
+// over 400 lines, an opening line in every longer file, and no comment wider than the code. `node scripts/source-laws.ts` prints what breaks a law and exits
+// with 1. The borders between TypeScript projects are checked by `tsc -b`.
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -42,6 +42,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const LINES = 400;
+/** The formatter wraps code at this width, but no comments. */
+const COMMENT_CHARS = 160;
 /** A file with more lines than this says in its first line what it is for. */
 const LINES_WITHOUT_OPENING = 60;
 
@@ -70,6 +72,10 @@ function shapeProblems(file: string, text: string): string[] {
   // The doc comment of an entry of the package is its opening: editors and generators of documentation show it.
   const isOpened = text.startsWith("// ") || /^\/\*\*(?:[^*]|\*(?!\/))*@module/.test(text);
   if (lines > LINES_WITHOUT_OPENING && !isOpened) problems.push(`${file} has ${lines} lines: its first line must say what it is for, as a // comment`);
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line.length > COMMENT_CHARS && /^\s*(?:\/\/|\/?\*)/.test(line))
+      problems.push(`${file}:${at + 1} is a comment of ${line.length} characters: wrap it at ${COMMENT_CHARS}`);
+  }
   return problems;
 }
 

@@ -60,8 +60,8 @@ export function noteRuntime(stateDir: string, pid: number): void {
 }
 
 /**
- * Ends the workerd that an earlier coordinator has left in a folder that this process holds. It remains when all Node processes are killed at once, and it would go
- * on writing. This is done only where the system states when a process started, because the number can belong to another process now.
+ * Ends the workerd that an earlier coordinator has left in a folder that this process holds. It remains when all Node processes are killed at once, and it
+ * would go on writing. This is done only where the system states when a process started, because the number can belong to another process now.
  */
 export async function endOrphan(stateDir: string): Promise<void> {
   const file = runtimeFile(stateDir);

@@ -1,8 +1,8 @@
-// Writes docs/supported.md: which client works where jobs are free, and which one pays on which chain, whole and streamed. Each cell names the test that shows it, and a unit test
-// checks that these tests exist. With `--check` it fails if the file differs.
+// Writes docs/supported.md: which client works where jobs are free, and which one pays on which chain, whole and streamed. Each cell names the test that shows
+// it, and a unit test checks that these tests exist. With `--check` it fails if the file differs.
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** A test that shows a cell: its file below test/, its title, and what the file must have besides, because one title may stand for several clients or chains. */
+/** A test that shows a cell: its file below test/, its title, and what the file must have too, because one title may stand for several clients or chains. */
 export type Proof = { file: string; title: string; marks: readonly string[] };
 
 /** What a client was shown to do, for a whole answer and for a streamed one. */

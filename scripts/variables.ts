@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { parse } from "smol-toml";
 import * as z from "zod";
-import { readSettings, wrongSettings } from "../src/coordinator/config.ts";
 import { describeIssues } from "../src/protocol/issues.ts";
 import { type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
 
@@ -39,7 +38,7 @@ function devVars(): Record<string, string> {
 }
 
 /** What an instance and its settings say of its variables. */
-type Asked = { instance: Instance; settings: Readonly<Record<string, string>> };
+export type Asked = { instance: Instance; settings: Readonly<Record<string, string>> };
 
 /** Variables of files, by the names of these. */
 export type FileVariables = Record<string, Record<string, string>>;
@@ -52,25 +51,4 @@ export function fileVariables(instance: Instance): FileVariables {
 /** The variables of a coordinator, as its program gets them. @throws {StartFailure} */
 export function variables({ instance, settings }: Asked, files: FileVariables = fileVariables(instance)): Record<string, string> {
   return Object.assign({}, ...Object.values(files), settings);
-}
-
-/** Describes what is wrong with the variables of a coordinator, and in which file, to the person who set them; null if nothing is. */
-export function wrongVariables({ instance, settings }: Asked, read: () => FileVariables = () => fileVariables(instance)): string | null {
-  const given = wrongSettings({ ...settings, INSTANCE: instance });
-  if (given !== null) return given;
-  try {
-    const files = read();
-    const places = Object.entries(files);
-    for (const [at, [file, vars]] of places.entries()) {
-      // A value that a later place replaces is not used.
-      const later = Object.assign({}, ...places.slice(at + 1).map(([, others]) => others), settings);
-      const wrong = wrongSettings({ INSTANCE: instance, ...Object.fromEntries(Object.entries(vars).filter(([name]) => !Object.hasOwn(later, name))) });
-      if (wrong !== null) return `${file}: ${wrong}`;
-    }
-    // Some settings are wrong only beside others.
-    readSettings(variables({ instance, settings }, files));
-    return null;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
 }

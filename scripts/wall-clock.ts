@@ -12,8 +12,8 @@ const SLACK_MS = 5_000;
 const LOOK_MS = 1_000;
 
 /**
- * How far the wall clock is behind the time that workerd can have seen, ms; 0 if workerd gets over it. A clock that is slewed never goes back, and the machine's
- * sleep is a step forward.
+ * How far the wall clock is behind the time that workerd can have seen, ms; 0 if workerd gets over it. A clock that is slewed never goes back, and the
+ * machine's sleep is a step forward.
  */
 export function setBackBy({ last, latest }: Seen, now: Clocks): number {
   // It went on from the last look and may have been set just now.

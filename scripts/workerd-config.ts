@@ -13,9 +13,9 @@ import { variables, wranglerFile } from "./variables.ts";
 export type Listen = { host: string; port: number };
 
 /**
- * What V8 is told, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object that holds it. So
- * young garbage is collected often, and old garbage as soon as it is as much as what lives. With one core the threads of a collection would only make it longer (docs/decisions/0013), and
- * so would a thread that compiles: TurboFan gets only what is called most (docs/decisions/0016).
+ * What V8 is told, sizes in MiB. workerd keeps each request, response and body in memory that V8 does not count, until V8 collects the small object that holds
+ * it. So young garbage is collected often, and old garbage as soon as it is as much as what lives. With one core the threads of a collection would only make it
+ * longer (docs/decisions/0013), and so would a thread that compiles: TurboFan gets only what is called most (docs/decisions/0016).
  */
 export function v8Flags(cores: number = availableParallelism()): string {
   const sizes = "--min-semi-space-size=2 --max-semi-space-size=8 --initial-old-space-size=4 --heap-growing-percent=100";

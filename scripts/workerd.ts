@@ -48,7 +48,8 @@ async function behindFront(): Promise<{ listen: Listen; to: WorkerdAddress }> {
     const address = { host: "127.0.0.1", port: await freePort() };
     return { listen: address, to: address };
   }
-  // An abstract socket (unix(7)): the system does less for it than for TCP, and no other program can take its place, as with a free port. It is no file that remains.
+  // An abstract socket (unix(7)): the system does less for it than for TCP, and no other program can take its place, as with a free port. It is no file that
+  // remains.
   const name = `compute-router-${randomBytes(16).toString("hex")}`;
   // Miniflare writes host and port with a colon between them, and here all of it is the name.
   return { listen: { host: `unix-abstract:${name}`, port: 0 }, to: { path: `\0${name}:0` } };
@@ -75,7 +76,8 @@ async function main(): Promise<void> {
   const listen = behind?.listen ?? { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
   buildPages();
-  // What this process and workerd write from here on is state, in a folder that others may read. The pages in the clone are not: the user of a service reads them.
+  // What this process and workerd write from here on is state, in a folder that others may read. The pages in the clone are not: the user of a service reads
+  // them.
   if (asked.serves) process.umask(0o077);
   holdFolder(asked.stateDir, (line) => console.error(line));
   await endOrphan(asked.stateDir);

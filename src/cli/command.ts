@@ -114,8 +114,8 @@ export const EXIT = {
 export const EXIT_HELP =
   "Exit codes: 0 ok, 1 error, 2 usage, 3 key file or lock, 4 replaced by another worker, 5 refused, 6 unreachable, 7 job failed, 8 receipt invalid, 9 no worker runs, 10 receipt not checked, 130/143 ended by Ctrl-C or a signal";
 
-// Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted` as
-// a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
+// Text of this program is printed unchanged, with its colors. Untrusted text (of a coordinator, a worker, a file, the environment) is escaped: by `untrusted`
+// as a part of a line, by `printUntrusted` as a block, and by `printError` in an error, which has no colors.
 
 /** The output of a command: a terminal or a pipe. */
 export type Out = { readonly isTTY?: boolean; write(text: string): unknown };

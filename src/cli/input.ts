@@ -68,7 +68,9 @@ export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stdout.isTTY;
 }
 
-/** Runs a dialogue on the terminal. Ctrl-C ends it with CliError, and so does Ctrl-D, as a usage error. A line that was typed before its question answers it. */
+/**
+ * Runs a dialogue on the terminal. Ctrl-C ends it with CliError, and so does Ctrl-D, as a usage error. A line that was typed before its question answers it.
+ */
 export async function withPrompt<T>(dialogue: (prompt: Prompt) => Promise<T>): Promise<T> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const ahead: string[] = [];

@@ -23,8 +23,8 @@ const Kept = z.object({
 const FULL = 256 * 1_024;
 
 /**
- * The list of jobs in a configuration folder: one JSON object per line, in files that only their owner can read. A full file takes the place of the old one in one
- * step, and nothing is ever rewritten. So a line that another process adds meanwhile is in one of the two, and a process that is killed loses none.
+ * The list of jobs in a configuration folder: one JSON object per line, in files that only their owner can read. A full file takes the place of the old one in
+ * one step, and nothing is ever rewritten. So a line that another process adds meanwhile is in one of the two, and a process that is killed loses none.
  */
 export function keptJobs(folder: string): JobList {
   const file = join(folder, "jobs.jsonl");

@@ -80,8 +80,8 @@ async function loadHook(file: string): Promise<PaymentHook> {
 }
 
 /**
- * An error of the SDK that the module of the user has imported; null for any other. The built program has its own copy of the SDK, so `instanceof` does not know
- * the errors of the package.
+ * An error of the SDK that the module of the user has imported; null for any other. The built program has its own copy of the SDK, so `instanceof` does not
+ * know the errors of the package.
  */
 function knownError(error: unknown): ComputeRouterError | null {
   if (error instanceof ComputeRouterError) return error;

@@ -64,8 +64,9 @@ async function offerCancel(client: Pick<ComputeRouter, "cancel">, jobId: string)
 }
 
 /**
- * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it offers to cancel the job, or prints
- * the commands that show its result and cancel it; before the coordinator has confirmed the job, its key. It sets the exit code 130 and resolves to undefined.
+ * Waits for a job. On a terminal, a line on standard error shows the status and disappears at the end. Ctrl-C ends the wait: it offers to cancel the job, or
+ * prints the commands that show its result and cancel it; before the coordinator has confirmed the job, its key. It sets the exit code 130 and resolves to
+ * undefined.
  */
 export async function waitFor<T>(
   args: SeekerOptions & { idempotencyKey: string },

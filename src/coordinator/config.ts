@@ -271,7 +271,10 @@ export function warnOfPlaceholder(settings: Settings): void {
   logWarning("placeholder_pay_to", { instance, network, setting: instance === "evm" ? "EVM_PAY_TO" : "SVM_PAY_TO", pay_to: payment.payTo });
 }
 
-/** Returns the variables that are set, as text: an empty one counts as absent, and a wrangler file may have numbers and booleans. Any other value is refused later. */
+/**
+ * Returns the variables that are set, as text: an empty one counts as absent, and a wrangler file may have numbers and booleans. Any other value is refused
+ * later.
+ */
 function presentIn(env: Record<string, unknown>): Record<string, unknown> {
   const values = SETTING_NAMES.map((name) => [name, textOf(env[name])] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== ""));

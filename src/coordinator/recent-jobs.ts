@@ -2,10 +2,16 @@
 import { isWithin } from "./deadline.ts";
 import { TUNING } from "./tuning.ts";
 
-/** The JSON text of a Job that has ended, and whether the job was refused at commit [JB8]. `durableAt` is when its end was known to be durable, ms since the epoch. */
+/**
+ * The JSON text of a Job that has ended, and whether the job was refused at commit [JB8]. `durableAt` is when its end was known to be durable, ms since the
+ * epoch.
+ */
 type RecentJob = { json: string; refused: boolean; durableAt: number | null };
 
-/** Jobs that ended recently. D1 need not be read for them, and where the router runs in the hub's isolate, it need not ask the hub. Bounded; the oldest are dropped first. */
+/**
+ * Jobs that ended recently. D1 need not be read for them, and where the router runs in the hub's isolate, it need not ask the hub. Bounded; the oldest are
+ * dropped first.
+ */
 export class RecentJobs {
   readonly #jobs = new Map<string, RecentJob>();
   #chars = 0;
@@ -43,8 +49,8 @@ export class RecentJobs {
   }
 
   /**
-   * JSON text of a job whose end is durable; null if it is not known here. It is returned for a short time only: the hub may go on in another isolate, and what its
-   * retention deletes there is not deleted here [LM3].
+   * JSON text of a job whose end is durable; null if it is not known here. It is returned for a short time only: the hub may go on in another isolate, and what
+   * its retention deletes there is not deleted here [LM3].
    */
   durable(id: string, now: number): string | null {
     const job = this.#jobs.get(id);

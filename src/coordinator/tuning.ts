@@ -1,6 +1,6 @@
-// Times (ms) and sizes inside the coordinator. No rule names them and no table of the docs prints them, so they can change with any release.
-// Those of the rules and tables are in src/protocol/limits.ts and times.ts, whether clients see them or not. `PARTS` in scripts/source-laws.ts says which folders
-// may import this file.
+// Times (ms) and sizes inside the coordinator. No rule names them and no table of the docs prints them, so they can change with any release. Those of the rules
+// and tables are in src/protocol/limits.ts and times.ts, whether clients see them or not. `PARTS` in scripts/source-laws.ts says which folders may import this
+// file.
 import { KiB, MiB } from "../protocol/limits.ts";
 import { MINUTE, SECOND } from "../protocol/times.ts";
 
@@ -16,7 +16,10 @@ export const TUNING = {
   seenFresh: 5 * SECOND,
   /** How old the noted time of a count of stored bytes may be: it only says when the count is over. */
   countNoted: 60 * MINUTE,
-  /** The most rows of a table that a hub with an earlier schema copies when it starts. It has 30 s of CPU time; 300,000 payments take 4 s (docs/decisions/0015), 512 MiB of jobs 3 s. */
+  /**
+   * The most rows of a table that a hub with an earlier schema copies when it starts. It has 30 s of CPU time; 300,000 payments take 4 s (docs/decisions/0015),
+   * 512 MiB of jobs 3 s.
+   */
   copiedRows: 500_000,
   /**
    * The most rows of a kind that one cron run deletes in the hub (`purgedRows`, of payments and idempotency keys as many in each of `purgedSlices`) and in D1
@@ -39,15 +42,17 @@ export const TUNING = {
   /** For how long the router answers from them, where it runs in the hub's isolate. Much shorter than content is retained. */
   recentHere: 10 * SECOND,
   /**
-   * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for each
-   * row of the last copy, up to `outboxLingerMax`.
+   * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for
+   * each row of the last copy, up to `outboxLingerMax`.
    */
   outboxLinger: 100,
   outboxLingerPerRow: 10,
   outboxLingerMax: 500,
   /** The same for the rows of jobs that have not ended, while none ends: most of them change again within this time. */
   outboxLiveLinger: 1 * SECOND,
-  /** How many of those rows each alarm copies, every two seconds, while many others end. Most jobs of a long queue are copied only once, when they have ended. */
+  /**
+   * How many of those rows each alarm copies, every two seconds, while many others end. Most jobs of a long queue are copied only once, when they have ended.
+   */
   outboxLiveRows: 256,
   /** The first pause after D1 refused a write; it doubles with each refusal. */
   outboxBackoff: 1 * SECOND,
@@ -65,7 +70,9 @@ export const TUNING = {
   hubMeasured: 1 * SECOND,
   /** How long a migration of D1 may take: as long as D1 lets one statement run [API10]. */
   migration: 30 * SECOND,
-  /** A D1 of more bytes gets its new indexes by the cron, and not before the first write. D1 has 30 s for a statement, and does nothing else meanwhile [API10]. */
+  /**
+   * A D1 of more bytes gets its new indexes by the cron, and not before the first write. D1 has 30 s for a statement, and does nothing else meanwhile [API10].
+   */
   indexedAtOnce: 256 * MiB,
   /** How long an isolate waits before it tries a failed migration again [API10]. */
   migrationPause: 5 * SECOND,

@@ -79,7 +79,9 @@ export const UserId = wellFormed
   });
 /** Owner of jobs and pairings; a secret capability [TR1]. */
 export type UserId = z.infer<typeof UserId>;
-/** The form of an id that the coordinator makes for an OpenAI request without `user`. Nobody owns such an id, so it gets no pairing code and no token [API9]. */
+/**
+ * The form of an id that the coordinator makes for an OpenAI request without `user`. Nobody owns such an id, so it gets no pairing code and no token [API9].
+ */
 export const MADE_USER_ID = /^openai-[0-9a-f]{64}$/;
 
 /** An optional member. Null counts as absent, because many clients send null for a missing member [API2]. */

@@ -8,8 +8,8 @@ import type { Result } from "./result.ts";
 type JsonBounds = { depth?: number; values?: number };
 
 /**
- * Why JSON `text` must not be parsed; null if it may be. It scans the text before any recursive code sees it: `JSON.parse` survives a depth of a million, but code
- * that walks the value does not. And a text of many small values costs a hundred times as much as one long string.
+ * Why JSON `text` must not be parsed; null if it may be. It scans the text before any recursive code sees it: `JSON.parse` survives a depth of a million, but
+ * code that walks the value does not. And a text of many small values costs a hundred times as much as one long string.
  */
 function oversize(text: string, { depth: deepest = LIMITS.jsonDepth, values: most = Infinity }: JsonBounds): "too_deep" | "too_many_values" | null {
   let depth = 0;

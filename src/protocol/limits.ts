@@ -1,4 +1,5 @@
-// Every size, count and rate that a rule or a table of the docs names; all others are in coordinator/tuning.ts. Each step of a job's way keeps them, the docs print them, tests read them. Source: LM1–LM3, TR3 (docs/rules.md).
+// Every size, count and rate that a rule or a table of the docs names; all others are in coordinator/tuning.ts. Each step of a job's way keeps them, the docs
+// print them, tests read them. Source: LM1–LM3, TR3 (docs/rules.md).
 
 /** Bytes of a kibibyte. */
 export const KiB = 1024;
@@ -197,7 +198,10 @@ export const LIMITS = {
   jobRowBytes: 1 * KiB,
   /** Bytes of a result that always count for the client and the payer of the job [LM3]. */
   resultBytes: 16 * KiB,
-  /** Bytes added to `resultBytes` for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its worker's network. */
+  /**
+   * Bytes added to `resultBytes` for each byte of a TASK's payload: the records of a table repeat its header. What a result has beyond that counts for its
+   * worker's network.
+   */
   resultPerPayloadByte: 16,
   /** Bytes added to `resultBytes` for each token that an LLM answer may have: its `max_tokens`, or `defaultMaxTokens`. */
   resultPerToken: 64,
@@ -213,9 +217,15 @@ export const LIMITS = {
   rpcAnswerBytes: 1 * MiB,
 } as const;
 
-/** Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client uses counts for it. */
+/**
+ * Rates while `RATE_LIMITS` is on, each a setting [LM2, TR3]. An IPv6 /64 is one client. Its /48 has eight times the rate, and what a client uses counts for
+ * it.
+ */
 export const RATES = {
-  /** Commits without a payment per minute and IP, accepted or refused. One with a payment counts here too if its payment is invalid, not verified, or came before. */
+  /**
+   * Commits without a payment per minute and IP, accepted or refused. One with a payment counts here too if its payment is invalid, not verified, or came
+   * before.
+   */
   commitsPerMinute: 60,
   /** Commits with a payment per minute and IP, accepted or refused. */
   paidCommitsPerMinute: 600,
@@ -251,7 +261,10 @@ export const RATES = {
   clientUpdatesPerSecond: 20,
   /** Updates that all sockets of one IP may send in one burst. */
   clientUpdateBurst: 60,
-  /** Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows; as many more of excess results of its workers. Only where addresses are known. */
+  /**
+   * Bytes that the ended jobs of one client store in 24 hours: payloads, results and rows; as many more of excess results of its workers. Only where addresses
+   * are known.
+   */
   clientStoredBytes: 256 * MiB,
   /** Bytes that the ended jobs of one payer store in 24 hours, from any number of addresses. */
   payerStoredBytes: 512 * MiB,

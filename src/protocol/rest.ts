@@ -1,4 +1,5 @@
-// The REST bodies and queries other than commit and job: errors, health, quote, the list of jobs, pairing, payment. The routes check and document themselves with these schemas.
+// The REST bodies and queries other than commit and job: errors, health, quote, the list of jobs, pairing, payment. The routes check and document themselves
+// with these schemas.
 import * as z from "zod";
 import { JobStatus, JobType, Policy, ResolvedPolicy, UserId } from "./job.ts";
 import { LIMITS } from "./limits.ts";

@@ -19,8 +19,9 @@ export function utf8Length(text: string): number {
 type ByteStream = { getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<unknown> } };
 
 /**
- * Reads a body to its end; null if it is longer than `limit` bytes. Of a longer one it reads and drops up to `dropped` bytes more. The bytes are counted as they
- * arrive, because a Content-Length may be missing or wrong. @throws what the stream throws
+ * Reads a body to its end; null if it is longer than `limit` bytes. Of a longer one it reads and drops up to `dropped` bytes more. The bytes are counted as
+ * they arrive, because a Content-Length may be missing or wrong.
+ * @throws what the stream throws
  */
 export async function readBytes(body: ByteStream | null, limit: number, dropped: number = 0): Promise<Uint8Array<ArrayBuffer> | null> {
   const reader = body?.getReader();

@@ -82,7 +82,10 @@ export const TIMING = {
   settleReport: 25 * SECOND,
   /** The first pause before the hub asks again for the outcome of an unknown settlement [PY8]. */
   settleRetry: 2 * SECOND,
-  /** A settle call without an answer may run this long at the facilitator, because facilitators on Solana wait 30 s for a transaction: no second one begins before [PY8]. */
+  /**
+   * A settle call without an answer may run this long at the facilitator, because facilitators on Solana wait 30 s for a transaction: no second one begins
+   * before [PY8].
+   */
   settleCall: 32 * SECOND,
   /** The longest pause before the hub asks again while the authorization is valid, and the first pause after it has expired [PY8]. */
   settleRetryMax: 5 * MINUTE,
@@ -124,7 +127,9 @@ export const TIMING = {
   paymentValid: 300 * SECOND,
   /** The largest difference between the clock of Solana and ours at which a transaction that is not in the history can become void [PY8]. */
   svmClock: 10 * MINUTE,
-  /** How much earlier and later than its time a transaction is looked for, because the clocks of Solana and of the hub may have moved apart since then [PY8]. */
+  /**
+   * How much earlier and later than its time a transaction is looked for, because the clocks of Solana and of the hub may have moved apart since then [PY8].
+   */
   svmDrift: 10 * MINUTE,
   /** How long after its time a transaction that is not in the history of Solana is void: later a node may have forgotten the history [PY8]. */
   svmHistory: 1 * HOUR,

@@ -32,7 +32,10 @@ type CommitCall = { body: string; idempotencyKey: string; userToken: string | un
 /** The errors of commits of which the router may have kept something. */
 const UNCLEAR = new WeakSet<ComputeRouterError>();
 
-/** True if a try of the commit that failed with this error may have been accepted. An `idempotencyKey` alone does not prove it: a payment that was refused has one. */
+/**
+ * True if a try of the commit that failed with this error may have been accepted. An `idempotencyKey` alone does not prove it: a payment that was refused has
+ * one.
+ */
 export function mayBeAccepted(error: unknown): boolean {
   return error instanceof ComputeRouterError && UNCLEAR.has(error);
 }

@@ -173,7 +173,9 @@ export type JobStream = AsyncGenerator<JobEvent, void, undefined> & {
    * and writes another text, the loop throws UnexpectedOutputError at the end, and `result` has the whole text. Otherwise it throws as the events do.
    */
   readonly text: AsyncIterable<string>;
-  /** The result at the end, as that of `run`: the text with its receipt checked. It rejects as the events throw. If all loops were left, it waits for the job. */
+  /**
+   * The result at the end, as that of `run`: the text with its receipt checked. It rejects as the events throw. If all loops were left, it waits for the job.
+   */
   readonly result: Promise<RouterResult>;
 };
 

@@ -50,7 +50,10 @@ export type FallbackProvider = {
  * const options: ClientOptions = { baseUrl: "https://router.example", userId, maxPrice: "$0.01", requireVerified: true };
  */
 export type ClientOptions = {
-  /** Address of the router: http, https, ws or wss, with or without `/v1`. Default: environment variable `ROUTER_BASE_URL`, then the local address of `instance`. */
+  /**
+   * Address of the router: http, https, ws or wss, with or without `/v1`. Default: environment variable `ROUTER_BASE_URL`, then the local address of
+   * `instance`.
+   */
   baseUrl?: string;
   /** `evm` (default, http://127.0.0.1:4010) or `svm` (http://127.0.0.1:4020). It only selects the default of `baseUrl`. */
   instance?: Instance;

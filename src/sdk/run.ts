@@ -128,8 +128,8 @@ export class RouterRun {
   }
 
   /**
-   * From now on until the end of the run, the caller's abort cancels the job, unless the plan says otherwise. `find` is called then: a list of jobs may take its
-   * time to give the token, and a job that nobody cancels does not need it.
+   * From now on until the end of the run, the caller's abort cancels the job, unless the plan says otherwise. `find` is called then: a list of jobs may take
+   * its time to give the token, and a job that nobody cancels does not need it.
    */
   #cancelOnAbort(jobId: string, find: () => string | null | Promise<string | null>): void {
     const { signal, cancelOnAbort } = this.#plan;

@@ -176,7 +176,8 @@ function speakersIn(lines: readonly string[]): ReadonlySet<string> {
   return new Set(isChat ? turns.keys() : []);
 }
 
-// A line of a log begins with a time or a level, a line of a stack trace with a place or the name of an error. It has no mark to cut off, so the match is empty.
+// A line of a log begins with a time or a level, a line of a stack trace with a place or the name of an error. It has no mark to cut off, so the match is
+// empty.
 const LOGGED =
   /^(?=File "|at \S{1,200} ?\(|[\w.]{1,100}(?:Error|Exception): |\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)(?![\p{L}\p{N}])))/u;
 

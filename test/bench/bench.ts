@@ -44,9 +44,9 @@ async function started(system: System): Promise<Started> {
 }
 
 /**
- * All measurements of one round. All systems are up, and take turns at each load: the speed of a machine changes within a minute, and then figures can be compared
- * only if seconds lie between them. Where systems are compared, they take several turns: short ones with as many jobs as they can do, longer ones at the highest rate,
- * because a p99 needs many jobs.
+ * All measurements of one round. All systems are up, and take turns at each load: the speed of a machine changes within a minute, and then figures can be
+ * compared only if seconds lie between them. Where systems are compared, they take several turns: short ones with as many jobs as they can do, longer ones at
+ * the highest rate, because a p99 needs many jobs.
  */
 async function round(systems: readonly System[], number: number, plan: Plan): Promise<Cell[]> {
   const cells: Cell[] = [];
@@ -95,7 +95,10 @@ async function measured({ system, running }: Started, number: number, plan: Plan
   return [{ system: name, round: number, turn, ...cell }];
 }
 
-/** Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs. What it finds becomes part of the system's figure with as many workers. */
+/**
+ * Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs. What it finds becomes part of the system's figure with as
+ * many workers.
+ */
 async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
   const most = cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === null);
   if (most === undefined) return;

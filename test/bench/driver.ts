@@ -42,12 +42,15 @@ export const Load = z.object({
 export type Load = z.input<typeof Load>;
 
 /**
- * A part of a job's work by itself: a poll of a job that ended a while ago (a request with one RPC), a request that the Worker answers alone, one whose RPC writes a
- * row, and one whose RPC checks a receipt. Only bare workerd has all of them.
+ * A part of a job's work by itself: a poll of a job that ended a while ago (a request with one RPC), a request that the Worker answers alone, one whose RPC
+ * writes a row, and one whose RPC checks a receipt. Only bare workerd has all of them.
  */
 export type Probe = NonNullable<z.infer<typeof Load>["probe"]>;
 
-/** What was measured. Latencies (ms) are from the commit to the visible result, `dispatch` to the worker's `job_assign`; frames are of WebSockets in both directions. */
+/**
+ * What was measured. Latencies (ms) are from the commit to the visible result, `dispatch` to the worker's `job_assign`; frames are of WebSockets in both
+ * directions.
+ */
 export const Measured = z.object({
   jobs: z.int(),
   seconds: z.number(),

@@ -2,7 +2,10 @@
 import type { Probe } from "./driver.ts";
 import type { Kind } from "./kinds.ts";
 
-/** One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in cores. */
+/**
+ * One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in
+ * cores.
+ */
 export type Cell = {
   system: string;
   round: number;

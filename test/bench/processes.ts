@@ -105,8 +105,8 @@ export function countFsyncs(pids: readonly number[]): { stop(): Promise<number> 
 }
 
 /**
- * Samples which functions of these processes run, from now on; `stop` resolves to what `perf script` prints of each sample: address, name and file. Null where perf is
- * not to be had.
+ * Samples which functions of these processes run, from now on; `stop` resolves to what `perf script` prints of each sample: address, name and file. Null where
+ * perf is not to be had.
  */
 export function sampleFunctions(pids: readonly number[]): { stop(): Promise<string> } | null {
   if (!has("perf")) return null;

@@ -59,8 +59,8 @@ export function newProfile(browser: Browser, ...options: BrowserContextOptions[]
 }
 
 /**
- * A profile as a person has it: on disk, in a Chromium of its own that is closed after the file. It has what the engine alone does not have: the settings of sites,
- * and apps that can be installed.
+ * A profile as a person has it: on disk, in a Chromium of its own that is closed after the file. It has what the engine alone does not have: the settings of
+ * sites, and apps that can be installed.
  */
 export async function launchWholeChromium(folder: string): Promise<BrowserContext> {
   const context = await chromium.launchPersistentContext(folder, { ...OPTIONS, ...PROFILE });

@@ -10,7 +10,9 @@ import { finallyDo } from "../support/finally.ts";
 export type Releases = {
   /** Its address. */
   readonly url: string;
-  /** From now on the pages are those of another build. Their old files are gone. With "page" only the HTML of the worker page is, as in the middle of a rollout. */
+  /**
+   * From now on the pages are those of another build. Their old files are gone. With "page" only the HTML of the worker page is, as in the middle of a rollout.
+   */
   update(what?: keyof typeof UPDATED): void;
 };
 

@@ -235,7 +235,8 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker whose storage fails, a
   describe("in a whole Chromium", () => {
     let whole: BrowserContext;
 
-    // One for both tests, because its start costs 4 s of CPU. The setting "Block all cookies" goes for IndexedDB, localStorage and locks too; one site is exempt.
+    // One for both tests, because its start costs 4 s of CPU. The setting "Block all cookies" goes for IndexedDB, localStorage and locks too; one site is
+    // exempt.
     beforeAll(async () => {
       const profile = temporaryFolder("profile");
       mkdirSync(join(profile, "Default"), { recursive: true });

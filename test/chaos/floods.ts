@@ -1,7 +1,7 @@
 /**
  * What one stranger costs a coordinator: a real one, with its limits as they are by default, honest workers and seekers beside it, and one flood after the
- * other. `npm run floods -- [--minutes N] [--only "NAME,NAME"] [--addresses N] [--jobs N] [--list]`; exits 1 if a flood grows without bound or keeps honest jobs
- * from their end, unless the platform leaves it open. `--unread` measures instead what the platform keeps for each frame that is not read.
+ * other. `npm run floods -- [--minutes N] [--only "NAME,NAME"] [--addresses N] [--jobs N] [--list]`; exits 1 if a flood grows without bound or keeps honest
+ * jobs from their end, unless the platform leaves it open. `--unread` measures instead what the platform keeps for each frame that is not read.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

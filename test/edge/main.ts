@@ -1,4 +1,6 @@
-/** The coordinator for the edge tests. It is the shipped code, but each hub reads the settings again, so that each test file can have its own (`withSettings`). */
+/**
+ * The coordinator for the edge tests. It is the shipped code, but each hub reads the settings again, so that each test file can have its own (`withSettings`).
+ */
 import type { Env } from "../../src/coordinator/config.ts";
 import { WorkerHub as ShippedHub } from "../../src/coordinator/main.ts";
 

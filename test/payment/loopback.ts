@@ -15,8 +15,9 @@ export type Listener = {
 };
 
 /**
- * Listens on `port` of the loopback interface; 0 takes a free one, which the system gives to no outgoing connection: a facilitator that was down comes back on its
- * own port. @throws when the port is taken
+ * Listens on `port` of the loopback interface; 0 takes a free one, which the system gives to no outgoing connection: a facilitator that was down comes back on
+ * its own port.
+ * @throws when the port is taken
  */
 export async function listen(port: number, onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>): Promise<Listener> {
   const handle: RequestListener = (request, response) => {

@@ -36,8 +36,10 @@ const SILENT_RECHECKED = 1_000;
  * - I6 every accepted job ends · I7 `no_eligible_worker` only if never leased, and in time · I8 revisions only grow
  * - I9 at rest nobody is busy · I10 a frame has a durable lease · I11 at most 3 attempts · I12 no lease on a dead socket
  * - I13 nothing is overdue · I14 the alarm is armed · I15 an unacknowledged assignment is taken back · I16 no hot loop
- * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers are the registered live sockets
- * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried stands back · JB11 as `market.ts` · RC4 · WS4 · WS6 · WS7 · WS10 · WS11 · WS12
+ * - I17 with a stake source FAST only on workers of 100 and more, by the source itself, at the claim and again at the assignment · I21 the registered workers
+ *   are the registered live sockets
+ * - JB2 no wait beside a free worker, nothing for one that has just registered and does not acknowledge · JB3 order and least recently used · JB4 who tried
+ *   stands back · JB11 as `market.ts` · RC4 · WS4 · WS6 · WS7 · WS10 · WS11 · WS12
  */
 export class Checks {
   readonly #world: World;

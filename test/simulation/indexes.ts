@@ -378,7 +378,9 @@ export function endsBy(job: LiveJob, time: number): boolean {
   return Math.min(job.windowDue, job.totalDue) <= time;
 }
 
-/** JB2: no waiting job beside a free, not silent worker that may take it and has not tried it; one that has just registered may take what cannot wait for it. */
+/**
+ * JB2: no waiting job beside a free, not silent worker that may take it and has not tried it; one that has just registered may take what cannot wait for it.
+ */
 export function checkNoneWaitsBesideAFreeWorker(
   state: DispatchState,
   now: number,

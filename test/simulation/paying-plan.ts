@@ -81,7 +81,10 @@ export const UNPAID: PayingPlan = {
 const PAYERS = ["pam", "quin", "rex"] as const;
 const AMOUNTS = [1_000, 10_000] as const;
 
-/** The paying half of a plan: `stalled` for a facilitator that hangs while many pay at once. Every kind of trouble is left out of some histories, so that none hides another. */
+/**
+ * The paying half of a plan: `stalled` for a facilitator that hangs while many pay at once. Every kind of trouble is left out of some histories, so that none
+ * hides another.
+ */
 export function payingPlanOf(random: Random, faults: number, stalled: boolean): PayingPlan {
   const some = (chance: number, high: number) => (random.chance(chance) ? random.next() * high : 0);
   const payers = stalled ? PAYERS : PAYERS.slice(0, random.pick([1, 2, 3]));

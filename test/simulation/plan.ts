@@ -208,7 +208,9 @@ function withMistakes(seed: number, plan: Plan): Plan {
   return { ...plan, settings: { ...plan.settings, chain: true }, workers, paying };
 }
 
-/** The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money. */
+/**
+ * The plan of a seed in which most settle calls fail before anything is sent, authorizations are short, and outcomes are told late: for rare moves of money.
+ */
 export function doubtfulPlanOf(seed: number): Plan | null {
   const plan = planOf(seed);
   if (plan.paying === null) return null;

@@ -4,7 +4,8 @@ import { firstFound, mutantOf, notedSeed, removeMutants, SEARCHES } from "./muta
 
 afterAll(removeMutants);
 
-// Only the noted seed is tried: a search takes up to minutes for each bug. A change of the histories makes noted seeds worthless, and then new ones must be searched.
+// Only the noted seed is tried: a search takes up to minutes for each bug. A change of the histories makes noted seeds worthless, and then new ones must be
+// searched.
 describe("the simulation finds every planted bug, so it can fail", () => {
   for (const { bug, planOf } of SEARCHES) {
     test(`${bug.rule} ${bug.name}`, async () => {

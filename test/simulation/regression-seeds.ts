@@ -1,4 +1,6 @@
-/** Seeds whose history without payments, in this shape of the plan, runs into a bug that the core once had; each bug is also planted again in planted-bugs.ts. */
+/**
+ * Seeds whose history without payments, in this shape of the plan, runs into a bug that the core once had; each bug is also planted again in planted-bugs.ts.
+ */
 export const REGRESSION_SEEDS: readonly { rule: string; seed: number; found: string }[] = [
   { rule: "[JB4]", seed: 8, found: "an idle hub that sleeps granted execution and grace time anew at every wake-up, so that they never ended" },
   { rule: "[WS10]", seed: 12, found: "a job listed twice in `resume` was rebound by the first entry and cancelled by the second" },

@@ -1,6 +1,6 @@
 /**
- * The coordinator as it is deployed, for tests that start many: it is bundled once per run, by wrangler as for a deployment. `npm run dev` bundles at each start,
- * which costs more than the start itself.
+ * The coordinator as it is deployed, for tests that start many: it is bundled once per run, by wrangler as for a deployment. `npm run dev` bundles at each
+ * start, which costs more than the start itself.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,8 +16,8 @@ const CERTIFICATES = "NODE_EXTRA_CA_CERTS";
 const SETUP_MISSING = "this test needs test/support/bundle.ts as a globalSetup";
 
 /**
- * For `globalSetup`: makes the folder and, unless the environment names one, the bundle of this run, which all its projects and test processes share. An edit of
- * the sources changes nothing in a test that runs.
+ * For `globalSetup`: makes the folder and, unless the environment names one, the bundle of this run, which all its projects and test processes share. An edit
+ * of the sources changes nothing in a test that runs.
  */
 export async function setup(): Promise<(() => void) | undefined> {
   if (process.env[FOLDER] !== undefined) return undefined;

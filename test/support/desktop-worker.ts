@@ -16,7 +16,10 @@ export type DesktopWorkerProcess = {
   note(type: string): Promise<Record<string, unknown>>;
 };
 
-/** Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` is the embedded runtime with the tiny model, or the address of a server. */
+/**
+ * Starts `compute-router worker` as a person would; ended after the tests of this file. `llm` is the embedded runtime with the tiny model, or the address of a
+ * server.
+ */
 export function launchDesktopWorker(socketUrl: string, options: { llm: boolean | string; args?: string[] }): DesktopWorkerProcess {
   const folder = temporaryFolder("worker");
   const runtime = typeof options.llm === "string" ? ["--llm-url", options.llm] : options.llm ? ["--runtime", "embedded"] : ["--tasks-only"];

@@ -21,7 +21,10 @@ export type Started = {
   readonly exited: Promise<unknown>;
 };
 
-/** Runs this Node with `args` and lets it open so many files, by default 1,024: a shell sets that limit, and becomes this Node; ended after the tests of this file. */
+/**
+ * Runs this Node with `args` and lets it open so many files, by default 1,024: a shell sets that limit, and becomes this Node; ended after the tests of this
+ * file.
+ */
 export function startWithFewFiles(args: readonly string[], env: Record<string, string> = {}, files = FILES): Started {
   const limited = ["-c", `ulimit -n ${files} && exec "$0" "$@"`, process.execPath, ...args];
   const child = spawn("sh", limited, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });

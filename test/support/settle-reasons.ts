@@ -1,5 +1,5 @@
-// Every reason that a settlement by x402's own packages can fail with, and what each must mean [PY8]. The reasons are read from the packages, so that one that is
-// new in a new version must be named here before the tests are green again.
+// Every reason that a settlement by x402's own packages can fail with, and what each must mean [PY8]. The reasons are read from the packages, so that one that
+// is new in a new version must be named here before the tests are green again.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -153,7 +153,10 @@ export const REASONS = {
 /** Texts of these packages that look like a reason and are none: the end of other reasons. */
 const NO_REASONS: readonly string[] = ["too_high"];
 
-/** Every text in the exact facilitator of an installed package that can be a reason: whatever is written like one. `from` is a file beside which it is installed. */
+/**
+ * Every text in the exact facilitator of an installed package that can be a reason: whatever is written like one. `from` is a file beside which it is
+ * installed.
+ */
 export function reasonsIn(name: string, from: string): string[] {
   const text = readFileSync(createRequire(from).resolve(`${name}/exact/facilitator`), "utf8");
   const words = [...text.matchAll(/["'`]([a-z][a-z0-9]*(?:_[a-z0-9]+)+)["'`]/g)].map(([, word]) => word ?? "");

@@ -9,7 +9,10 @@ export const WORK_PER_JOB = {
     // It leaves when D1 has it. Under load one statement deletes many.
     "DELETE jobs",
   ],
-  /** RPCs to the hub: a commit and polls while the job lives, or a commit that waits for the end. Where the router runs in the hub's isolate, a poll of its end needs none. */
+  /**
+   * RPCs to the hub: a commit and polls while the job lives, or a commit that waits for the end. Where the router runs in the hub's isolate, a poll of its end
+   * needs none.
+   */
   rpcs: { polled: ["commit"], waited: ["commit"] },
   /** Batches of statements to D1; one takes up to 500 jobs under load. */
   d1Batches: 1,

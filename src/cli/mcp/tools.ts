@@ -288,7 +288,9 @@ function strange({ jobId }: RouterResult): string {
   return `the worker's output does not have the form of this job; to get it anyway: ${askAgain(jobId)}`;
 }
 
-/** Two blocks of text, so that no text of the worker can look like ours: what is known about the job, and its result. `paid` is null if it is another call's. */
+/**
+ * Two blocks of text, so that no text of the worker can look like ours: what is known about the job, and its result. `paid` is null if it is another call's.
+ */
 function answer({ output, result, receipt, verification, jobId }: RouterResult, paid: bigint | null, budget: Budget): CallToolResult {
   const verdict = verification.ok ? "valid" : verification.reason;
   const check = verdict === "valid" ? verdict : verdict === "no_result" ? "not checked, because the result is no longer stored" : `NOT valid (${verdict})`;

@@ -10,7 +10,10 @@ import { withSignal } from "../deadline.ts";
 /** The RPC gave no usable answer. `reason` is a code: the message must not contain the URL, which may have an API key, nor the text of the server. */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
-  /** `timeout`, `unreachable`, `redirected`, `too_large`, `invalid_response` (not in the expected form), `wrong_chain`, `http_` and the status, or `rpc_error_` and the code. */
+  /**
+   * `timeout`, `unreachable`, `redirected`, `too_large`, `invalid_response` (not in the expected form), `wrong_chain`, `http_` and the status, or `rpc_error_`
+   * and the code.
+   */
   readonly reason: string;
 
   constructor(reason: string, options?: ErrorOptions) {
@@ -95,8 +98,8 @@ export async function boundedText(response: Response, most: number): Promise<str
 }
 
 /**
- * True if the body has a Content-Length of at most `most` and is not compressed: no transport delivers more bytes than that, so the body can be read in one call,
- * which costs less than reading it in parts.
+ * True if the body has a Content-Length of at most `most` and is not compressed: no transport delivers more bytes than that, so the body can be read in one
+ * call, which costs less than reading it in parts.
  */
 function isAnnounced({ headers }: Response, most: number): boolean {
   const length = headers.get("Content-Length") ?? "";

@@ -19,8 +19,8 @@ export function blame(state: DispatchState, job: LiveJob, cause: FailureCause, c
 }
 
 /**
- * Counts a job that reaches its total deadline as a time-out of a worker that had it from the first attempt on, so for much longer than one may take. A proven worker
- * that sent text of an answer is slow, but nobody knows what the text of a worker on probation is worth: a character now and then would keep any job.
+ * Counts a job that reaches its total deadline as a time-out of a worker that had it from the first attempt on, so for much longer than one may take. A proven
+ * worker that sent text of an answer is slow, but nobody knows what the text of a worker on probation is worth: a character now and then would keep any job.
  */
 export function blameOverstay(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
   if (job.phase.kind !== "leased" || job.attempts > 1) return;
@@ -54,7 +54,10 @@ function keepRecord(state: DispatchState, worker: Worker, record: KeyRecord, ctx
   if (state.workers.get(worker.key) === worker) indexWorker(state, worker);
 }
 
-/** Notes that a worker denied a job. Two denials of proven workers and two of others are kept, each pair from different networks: {@link isConfirmed} needs no more. */
+/**
+ * Notes that a worker denied a job. Two denials of proven workers and two of others are kept, each pair from different networks: {@link isConfirmed} needs no
+ * more.
+ */
 export function noteDenial(job: LiveJob, { key, network, proven }: Worker): void {
   noteTried(job, key);
   const alike = job.denials.filter((denial) => denial.proven === proven);

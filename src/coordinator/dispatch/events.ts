@@ -165,8 +165,8 @@ export type SubmitRefusal = "no_such_model" | "queue_full" | "reservation_lost" 
 /** What an operator can order about an unresolved payment: make it a credit of its payer, or void [PY8]. */
 export type OrderVerb = "credit" | "void";
 /**
- * The outcome of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`: the
- * payment is quarantined, and its money is in its payer's balance already.
+ * The outcome of an order. `under_way`: the facilitator is being asked at this moment, or a worker still has the job, so the order must wait. `has_balance`:
+ * the payment is quarantined, and its money is in its payer's balance already.
  */
 export type OrderOutcome = "done" | "under_way" | "not_unresolved" | "has_balance" | "no_such_payment";
 

@@ -20,10 +20,11 @@ export type PaymentFacts = {
 };
 
 /**
- * The phase of a payment. The facilitator is asked to settle only in `settling`. If its answer is lost or unclear, the money may move later too, in a phase of doubt.
- * `reserved → held → settling → settled → spent`, with other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
+ * The phase of a payment. The facilitator is asked to settle only in `settling`. If its answer is lost or unclear, the money may move later too, in a phase of
+ * doubt. `reserved → held → settling → settled → spent`, with other phases: `void` (no money moved), `unknown` (it is not known yet whether money moved),
  * `unresolved` (it is not known, and the job has ended: the operator is told) and `credit` (money moved, but the job failed: its amount is in the payer's
- * balance). A payment whose job is paid from a balance is `covered`, and nothing of its own money moves. {@link MOVES} has every move from one to another. Times in ms since the epoch.
+ * balance). A payment whose job is paid from a balance is `covered`, and nothing of its own money moves. {@link MOVES} has every move from one to another.
+ * Times in ms since the epoch.
  */
 export type PaymentPhase =
   | { kind: "reserved"; until: number }
@@ -43,8 +44,8 @@ export type PaymentPhase =
    */
   | { kind: "covered"; transaction: string; parts: readonly CreditPart[]; own: string | null }
   /**
-   * `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. `own`: the transaction of
-   * its own money, if its job was paid from the balance.
+   * `by`: its job was paid from the `balance`, or its job failed and `others` have spent its money; left out if it paid for its own job. `own`: the transaction
+   * of its own money, if its job was paid from the balance.
    */
   | { kind: "spent"; transaction: string; assumedAt?: number; by?: "balance" | "others"; own?: string }
   | { kind: "void"; reason: "unused" | "refused" }
@@ -56,8 +57,9 @@ export type PaymentPhase =
   | { kind: "void"; reason: "paid_by_credit" | "given_back"; transaction?: string };
 
 /**
- * How a finalized block has shown that a payment is void [PY8]. `cancelled`: its payer has cancelled the authorization. `used_elsewhere`: it was used for something
- * else than our transfer. `failed`: its transaction was executed and failed. `expired`: it was not used, and its time is over by the chain's own clock.
+ * How a finalized block has shown that a payment is void [PY8]. `cancelled`: its payer has cancelled the authorization. `used_elsewhere`: it was used for
+ * something else than our transfer. `failed`: its transaction was executed and failed. `expired`: it was not used, and its time is over by the chain's own
+ * clock.
  */
 export type VoidProof = "cancelled" | "used_elsewhere" | "failed" | "expired";
 
@@ -146,7 +148,10 @@ export function checkMove(key: string, from: PaymentStep, to: PaymentStep): void
   if (!legal.includes(to)) throw new IllegalMove(key, from, to);
 }
 
-/** True if it is not known whether the money of a payment has moved, so that what the chain shows counts. Only the operator decides about a payment that is quarantined. */
+/**
+ * True if it is not known whether the money of a payment has moved, so that what the chain shows counts. Only the operator decides about a payment that is
+ * quarantined.
+ */
 export function isInDoubt({ phase, doubts }: Pick<Payment, "phase" | "doubts">): boolean {
   if (phase.kind === "unresolved") return phase.reason !== "illegal_move";
   return phase.kind === "unknown" || (phase.kind === "settling" && doubts > 0);

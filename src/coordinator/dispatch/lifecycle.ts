@@ -90,7 +90,9 @@ export function requeue(
   if (worker !== undefined) countFailure(state, worker, ctx);
 }
 
-/** Undoes a lease of a worker that gave the job back. Without an acknowledgement it did not hold the job: no result of it may end a later attempt [WS9, WS12]. */
+/**
+ * Undoes a lease of a worker that gave the job back. Without an acknowledgement it did not hold the job: no result of it may end a later attempt [WS9, WS12].
+ */
 function undoLease(job: LiveJob, lease: Lease): void {
   if (!lease.acked) job.holders = job.holders.filter((holder) => holder !== lease);
   job.attempts--;

@@ -155,7 +155,9 @@ export function openCredit(state: DispatchState, payment: Payment, transaction: 
   savePayment(state, payment, ctx, { opensCredit: true });
 }
 
-/** Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9]. */
+/**
+ * Pays the job of a payment from its payer's balance, the oldest credits first; nothing of the payment's own money moves. The balance has to cover it [PY9].
+ */
 export function cover(state: DispatchState, payment: Payment, jobId: string, ctx: ReduceContext): void {
   let owed = BigInt(payment.amount);
   const parts: { lender: Payment; amount: bigint }[] = [];

@@ -201,8 +201,8 @@ function socketsRestored(state: DispatchState, ctx: ReduceContext): void {
 }
 
 /**
- * Handles the end of an outage: the jobs that wait get a new window, because nobody could take them meanwhile [JB4]. It is not stored: a hub that loses its memory in
- * it goes on with the old one.
+ * Handles the end of an outage: the jobs that wait get a new window, because nobody could take them meanwhile [JB4]. It is not stored: a hub that loses its
+ * memory in it goes on with the old one.
  */
 function outage(state: DispatchState, ctx: ReduceContext): void {
   for (const job of state.jobs.values()) {
@@ -364,8 +364,8 @@ function tick(state: DispatchState, ctx: ReduceContext): void {
 }
 
 /**
- * Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. Tries again to find places
- * for models.
+ * Closes sockets that were silent for too long. Their jobs wait again at once, because the silence was longer than the grace time [WS6]. Tries again to find
+ * places for models.
  */
 function sweep(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.workers.values()]) {

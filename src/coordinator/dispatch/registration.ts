@@ -1,4 +1,5 @@
-// Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease back.
+// Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease
+// back.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";

@@ -99,8 +99,8 @@ function hasTooMany(state: DispatchState, payer: string, facts: PaymentFacts, jo
 
 /**
  * Rebuilds the ledger from its saved rows. A settle call of the hub that was under way when the memory was lost has an unknown outcome, and the facilitator may
- * still be processing it. A settle call of a request may still run, and so may one of a hub that has only rebuilt its memory, for which `isSettling` is true: its
- * outcome is told, or the call counts as lost at its time.
+ * still be processing it. A settle call of a request may still run, and so may one of a hub that has only rebuilt its memory, for which `isSettling` is true:
+ * its outcome is told, or the call counts as lost at its time.
  */
 export function restorePayments(state: DispatchState, saved: readonly Payment[], now: number, isSettling: (key: string) => boolean = () => false): void {
   const { settlingByHub, settlingByRequest } = state.ledger;

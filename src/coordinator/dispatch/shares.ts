@@ -1,4 +1,5 @@
-// Fair shares of what is limited, such as streams, waits and sockets, and those of the queue [LM1]. On a job's way: commit, before a job is stored, and while it waits.
+// Fair shares of what is limited, such as streams, waits and sockets, and those of the queue [LM1]. On a job's way: commit, before a job is stored, and while
+// it waits.
 import { LIMITS } from "../../protocol/limits.ts";
 
 /** The limits of a {@link FairShare}. */

@@ -46,8 +46,8 @@ export type JobFacts = {
 };
 
 /**
- * A worker's right to do a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for a
- * PRIVATE job [JB11]. `begun`: the worker does not acknowledge, so the job counts as started by it [JB13].
+ * A worker's right to do a job. `attempt` is 1, 2 or 3. `network` is the network that answers for a worker on probation; left out for a proven worker, and for
+ * a PRIVATE job [JB11]. `begun`: the worker does not acknowledge, so the job counts as started by it [JB13].
  */
 export type Lease = { key: string; attempt: number; acked: boolean; begun?: true; network?: string };
 
@@ -77,7 +77,10 @@ export type LiveJob = JobFacts & {
   started: boolean;
   /** True once a worker sent text of its answer, in any attempt [PY9]. */
   streamed: boolean;
-  /** The lease of each attempt, and those of workers that rejected the job after they had acknowledged it. Only the result of a worker that held one counts [WS12]. */
+  /**
+   * The lease of each attempt, and those of workers that rejected the job after they had acknowledged it. Only the result of a worker that held one counts
+   * [WS12].
+   */
   holders: Lease[];
   /** Workers that lost, failed or rejected the job [JB4]; of those that rejected it, only the last ones. */
   tried: Set<string>;

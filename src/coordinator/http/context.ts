@@ -8,8 +8,9 @@ import { StoreUnavailable } from "../store/database.ts";
 import { HubUnavailable } from "./hub-client.ts";
 
 /**
- * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `endCheck` gives back the place of a payment that was checked; `isReplaced`: true if the answer of a commit is
- * not sent, because its client gets a 429 in its place [LM2]. Routes read all of it with `c.get`: `c.var` is a new object at each use.
+ * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `endCheck` gives back the place of a payment
+ * that was checked; `isReplaced`: true if the answer of a commit is not sent, because its client gets a 429 in its place [LM2]. Routes read all of it with
+ * `c.get`: `c.var` is a new object at each use.
  */
 export type AppEnv = { Bindings: Env; Variables: { requestId: string; settings: Settings; hasPaid?: boolean; endCheck?: () => void; isReplaced?: boolean } };
 

@@ -43,7 +43,9 @@ export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Pro
   }
 }
 
-/** When the last commit of an instance failed because the hub could not be reached or could not write it, ms since the epoch. A commit that works deletes it. */
+/**
+ * When the last commit of an instance failed because the hub could not be reached or could not write it, ms since the epoch. A commit that works deletes it.
+ */
 const notStored = new WeakMap<Env, number>();
 
 /** The same as {@link askHub} for a commit, and notes for {@link storesCommits} whether it worked. */

@@ -148,8 +148,8 @@ export function refuseIfUsedUp(c: AppContext, rate: keyof typeof RATED): Respons
 const checked = new Map<string, number>();
 
 /**
- * Takes a place for a payment that is to be checked; null if as many are being checked, or have failed, as a client's payments may fail: otherwise any number of them,
- * sent at once, would be checked before the first one counts [LM2]. The function that it returns gives the place back, once.
+ * Takes a place for a payment that is to be checked; null if as many are being checked, or have failed, as a client's payments may fail: otherwise any number
+ * of them, sent at once, would be checked before the first one counts [LM2]. The function that it returns gives the place back, once.
  */
 export function takeCheck(c: AppContext): (() => void) | null {
   const { setting, clients } = RATED.failedPayments;

@@ -1,4 +1,5 @@
-// Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a commit.
+// Reads what a request brings: its client, its body, the user token, the job id, how long it waits, and the fingerprint of a commit. The first step of a
+// commit.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { CommitRequest, ResolvedPolicy } from "../../protocol/job.ts";
 import { isJsonObject, readJson } from "../../protocol/json.ts";
@@ -87,8 +88,8 @@ function announcedBytes({ headers }: Request): number | null {
 }
 
 /**
- * Reads and drops a body that no route has read, such as that of a commit without a payment, for the reason that {@link DROPPED_BYTES} has. A client that waits for
- * the answer before it sends its body is soon answered.
+ * Reads and drops a body that no route has read, such as that of a commit without a payment, for the reason that {@link DROPPED_BYTES} has. A client that waits
+ * for the answer before it sends its body is soon answered.
  */
 export async function dropBody(request: Request): Promise<void> {
   // Asked first, because the platform makes a stream for whoever asks for the body.

@@ -109,9 +109,9 @@ export function idempotencyId(userId: string, key: string): string {
 }
 
 /**
- * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms lets everything that has come meanwhile share the
- * write: the busier the hub is, the later such a timer fires, and the more shares it. A sync of the disk stops the hub, so after a slow one the hub waits for half
- * as long as it took: what came during the sync is then written together, and not at the first of these events.
+ * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms lets everything that has come meanwhile share
+ * the write: the busier the hub is, the later such a timer fires, and the more shares it. A sync of the disk stops the hub, so after a slow one the hub waits
+ * for half as long as it took: what came during the sync is then written together, and not at the first of these events.
  */
 export class Pace {
   #writtenAt = 0;

@@ -20,9 +20,9 @@ const MANY_READINGS = 50;
 const STORED_PAUSE = 8 * SECOND;
 
 /**
- * What the chain shows about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides. One
- * round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing. The pauses and what
- * was found outlast the hub's memory: otherwise a hub that hibernates would begin again with the short pauses, all day.
+ * What the chain shows about payments in doubt [PY8]. Each is read soon after its doubt began, and then after longer and longer pauses until the chain decides.
+ * One round of a few requests runs at a time, for a bounded number of payments. An RPC that is down, slow or contradicts itself decides nothing. The pauses and
+ * what was found outlast the hub's memory: otherwise a hub that hibernates would begin again with the short pauses, all day.
  */
 export class ChainReads {
   readonly #parts: ChainParts;

@@ -48,7 +48,9 @@ export function checkCompletion(frame: JobComplete, key: string, now: number, jo
   return { verdict: fault === null ? "valid" : "invalid_receipt", ...read };
 }
 
-/** The most bytes of a result that count for the one who sent the job [LM3]: far more than a usual result has. `maxTokens` is that of the job, null without it. */
+/**
+ * The most bytes of a result that count for the one who sent the job [LM3]: far more than a usual result has. `maxTokens` is that of the job, null without it.
+ */
 export function askedBytes({ jobType, payloadBytes }: { jobType: JobType; payloadBytes: number }, maxTokens: () => number | null): number {
   if (jobType === "TASK") return LIMITS.resultBytes + LIMITS.resultPerPayloadByte * payloadBytes;
   return LIMITS.resultBytes + LIMITS.resultPerToken * (maxTokens() ?? LIMITS.defaultMaxTokens);

@@ -40,8 +40,9 @@ import type { WorkerKeys } from "./worker-keys.ts";
 /** What the dispatcher reports to the hub. */
 export type DispatcherEvents = {
   /**
-   * The rows of these jobs are in the journal and newer than in D1, each with the bytes of its payload and result. The platform holds what is sent until they are on the disk. `ended` has the rows of the ends among them; null
-   * for a row that is gone. `payments` are those of the ledger that have changed, reservations among them.
+   * The rows of these jobs are in the journal and newer than in D1, each with the bytes of its payload and result. The platform holds what is sent until they
+   * are on the disk. `ended` has the rows of the ends among them; null for a row that is gone. `payments` are those of the ledger that have changed,
+   * reservations among them.
    */
   written(rows: { changed: ReadonlyMap<string, number>; ended: ReadonlyMap<string, JournalRow | null>; payments: readonly Payment[] }): void;
   /** The ends of these jobs are on the disk now, so an answer that reports them need not wait for the platform's output gate. */
@@ -335,7 +336,10 @@ export class Dispatcher {
     for (const connId of lost) this.apply({ type: "disconnect", connId });
   }
 
-  /** The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can be sent again at once. */
+  /**
+   * The open rows of the ledger. Reservations, which an earlier hub wrote, are dropped: their requests have failed, and the same payments can be sent again at
+   * once.
+   */
   #payments(now: number): Payment[] {
     const { payments, damaged } = this.#ledger.open(now);
     for (const id of damaged) logError("damaged_payment", { job: shortJobId(id) });

@@ -45,9 +45,9 @@ async function isStored(journal: Journal, db: D1Database, jobId: string, result:
 export type LateResult = { connId: string; owner: string; text: string };
 
 /**
- * The lookups in D1 for results of jobs that are not live. Only a few run at once. Those that wait are limited, in number per socket and per client, in bytes per
- * client, and both in all: a worker that sends results of invented jobs must not use up D1, nor the memory while D1 does not answer. A result above the limit gets no
- * answer; an honest worker sends it again.
+ * The lookups in D1 for results of jobs that are not live. Only a few run at once. Those that wait are limited, in number per socket and per client, in bytes
+ * per client, and both in all: a worker that sends results of invented jobs must not use up D1, nor the memory while D1 does not answer. A result above the
+ * limit gets no answer; an honest worker sends it again.
  */
 export class LateResults {
   readonly #waiting: { result: LateResult; run: () => Promise<void> }[] = [];

@@ -200,8 +200,8 @@ export class LedgerStore {
   }
 
   /**
-   * What is needed to look for a payment on the chain; null if its texts are erased, or if it was made on another network than that of the instance now: the chain
-   * of this network would say that it was never used. The asset of a payment of an earlier hub is empty.
+   * What is needed to look for a payment on the chain; null if its texts are erased, or if it was made on another network than that of the instance now: the
+   * chain of this network would say that it was never used. The asset of a payment of an earlier hub is empty.
    */
   doubt(key: string): Omit<Doubt, "found"> | null {
     const query = "SELECT payload, requirements, expires_at, block, asset FROM payments WHERE key = ? AND payload IS NOT NULL AND requirements IS NOT NULL";
@@ -238,8 +238,8 @@ export class LedgerStore {
 
   /**
    * JSON text of the SettleResponse for the payment of a job; null while no money has moved for it. If the job is paid from the balance, or its money has come
-   * into it, the response has that as `credit`, with the `balance` in atomic units [PY9]. A settlement that was assumed was told while the job ran, and stays told
-   * when the job has failed: otherwise the payer would read that nothing has moved [PY8].
+   * into it, the response has that as `credit`, with the `balance` in atomic units [PY9]. A settlement that was assumed was told while the job ran, and stays
+   * told when the job has failed: otherwise the payer would read that nothing has moved [PY8].
    */
   settlementOf(jobId: string, balance: (payment: Payment) => bigint): string | null {
     const row = this.#sql.exec<Row & { response: string | null }>("SELECT * FROM payments WHERE job_id = ?", jobId).toArray()[0];
@@ -262,8 +262,8 @@ export class LedgerStore {
   }
 
   /**
-   * JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. After a doubt an answer refuses nothing: an earlier
-   * call may have moved the money, so the job stays accepted [PY8].
+   * JSON text of the SettleResponse with which the facilitator refused the payment of a job; null if it did not. After a doubt an answer refuses nothing: an
+   * earlier call may have moved the money, so the job stays accepted [PY8].
    */
   refusalOf(key: string, jobId: string): string | null {
     const query = "SELECT response FROM payments WHERE key = ? AND job_id = ? AND doubts = 0 AND phase ->> '$.reason' IN ('refused', 'already_used')";

@@ -16,8 +16,8 @@ export class OfferedModels {
   }
 
   /**
-   * The body of `GET /v1/models`, at most as old as `fresh` (ms). With all the places of a hub taken it takes a tenth of a second, and each router asks for it once
-   * a second.
+   * The body of `GET /v1/models`, at most as old as `fresh` (ms). With all the places of a hub taken it takes a tenth of a second, and each router asks for it
+   * once a second.
    */
   list(fresh: number = TUNING.offeredModelsFresh): ModelList {
     const now = this.#parts.clock();

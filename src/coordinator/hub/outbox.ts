@@ -8,8 +8,8 @@ import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /**
- * A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). `row` is its row if it has
- * ended and is kept in memory; `changed` is true if it changed since it was last read for a write.
+ * A job whose newest row D1 does not have: how often its write failed alone, its bytes, and since when it waits (ms since the epoch). `row` is its row if it
+ * has ended and is kept in memory; `changed` is true if it changed since it was last read for a write.
  */
 type Waiting = { failures: number; bytes: number; since: number; row: JournalRow | null; changed: boolean };
 
@@ -66,7 +66,10 @@ export class Outbox {
     return [...this.#ended.keys()];
   }
 
-  /** Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes again. */
+  /**
+   * Notes that the row of a job has changed. `bytes` are those of its payload and result; `ended` is the row of a job that has ended, which never changes
+   * again.
+   */
   add(id: string, bytes: number, ended: JournalRow | null = null): void {
     if (this.#ended.has(id)) return;
     const waiting = this.#living.get(id) ?? waitingJob(bytes, Date.now());
@@ -115,8 +118,8 @@ export class Outbox {
   }
 
   /**
-   * Writes until D1 has all jobs that have ended, at most so many of those that live, and all payments, or until it refuses. With `most` 0 payments of jobs that
-   * live are left out too: the alarm copies them. While many jobs end, it copies only a few of those that live. Never rejects.
+   * Writes until D1 has all jobs that have ended, at most so many of those that live, and all payments, or until it refuses. With `most` 0 payments of jobs
+   * that live are left out too: the alarm copies them. While many jobs end, it copies only a few of those that live. Never rejects.
    */
   drain(most: number = this.#linger > TUNING.outboxLinger ? TUNING.outboxLiveRows : Infinity): Promise<void> {
     clearTimeout(this.#timer?.handle);

@@ -151,7 +151,8 @@ export class PaidCommits {
 
   async #submit(input: CommitInput, key: string, payer: string, texts: SettleTexts | undefined): Promise<SubmitAnswer> {
     const { dispatcher, clock, journal, refusal } = this.#parts;
-    // If the answer to a submit was lost, it may be repeated when its job has run or ended. It is the same commit. Only then can its job be in the journal alone.
+    // If the answer to a submit was lost, it may be repeated when its job has run or ended. It is the same commit. Only then can its job be in the journal
+    // alone.
     const row = dispatcher.storedPayment(key);
     const wasSubmitted = row?.jobId === input.id && row.phase.kind !== "reserved";
     const stored = input.again === false ? null : journal.result(input.id);

@@ -132,8 +132,8 @@ export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string;
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
 
 /**
- * Asks for a page of a list: at most `limit` jobs, the newest of those before `before`, and none from before `since` (an earlier router leaves it out). With the
- * same time, the larger id is the newer job.
+ * Asks for a page of a list: at most `limit` jobs, the newest of those before `before`, and none from before `since` (an earlier router leaves it out). With
+ * the same time, the larger id is the newer job.
  */
 export type PageRequest = { before: { at: number; id: string } | null; since?: number; limit: number };
 
@@ -146,11 +146,13 @@ export interface HubRpc {
   /** The stored answer of an idempotency key, for a request whose payment is not valid; null if the key has none [API5]. */
   stored(job: CommitInput): Promise<StoredAnswer | null>;
   /**
-   * Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. The texts of
-   * the payment are for an earlier hub: this one takes them from the submit.
+   * Reserves a payment in the ledger before the facilitator is asked about it: replays, races, full queues and missing workers end here [PY5, PY6]. The texts
+   * of the payment are for an earlier hub: this one takes them from the submit.
    */
   reserve(job: CommitInput, payment: PaymentInput): Promise<ReserveAnswer>;
-  /** Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. An earlier router leaves `texts` out. */
+  /**
+   * Stores the job of a reserved payment that the facilitator verified as `payer`'s; then claims, settles, assigns [PY7]. An earlier router leaves `texts` out.
+   */
   submit(job: CommitInput, paymentKey: string, payer: string, texts?: SettleTexts): Promise<SubmitAnswer>;
   /** Records the outcome of the settle call that the answer to `submit` asked for; if the money moved, the job is assigned [PY7, PY8]. */
   settled(job: CommitInput, paymentKey: string, outcome: SettleReport): Promise<PaidAnswer>;
@@ -178,7 +180,10 @@ export interface HubRpc {
   models(): Promise<ModelList>;
   /** Tells the hub that a user has paired with a worker; waiting PRIVATE jobs may go to it. */
   paired(userId: string, key: string): Promise<void>;
-  /** Counts a claim of a pairing code as failed; {@link codeClaimed} takes that back. False if a budget is spent. An earlier router does not say which key signed it [TR3]. */
+  /**
+   * Counts a claim of a pairing code as failed; {@link codeClaimed} takes that back. False if a budget is spent. An earlier router does not say which key
+   * signed it [TR3].
+   */
   mayClaimCode(client: string, id: string, signedBy?: string | null): Promise<boolean>;
   /** Takes back that the claim `id` has failed, because it has won [TR3]. */
   codeClaimed(id: string): Promise<void>;

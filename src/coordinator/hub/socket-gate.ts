@@ -28,7 +28,10 @@ export class SocketGate {
     this.#clock = parts.clock;
   }
 
-  /** Answers an upgrade: 101 and a challenge, 429 for a client with too many sockets, open or closed and still connected, 503 if there is no room. The router adds the bodies of 429 and 503. */
+  /**
+   * Answers an upgrade: 101 and a challenge, 429 for a client with too many sockets, open or closed and still connected, 503 if there is no room. The router
+   * adds the bodies of 429 and 503.
+   */
   accept(request: Request): Response {
     const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
@@ -144,9 +147,9 @@ export class SocketGate {
   }
 
   /**
-   * True if there is room for one more unregistered socket of this client, or if one was closed to make room. A client that has its share makes room with its own
-   * oldest socket. If all places are taken, the client with the most loses its oldest one, if it has more than this client would have. Otherwise this client's own
-   * oldest one is closed, or for a client that has none the oldest of all, but only if it had time to register.
+   * True if there is room for one more unregistered socket of this client, or if one was closed to make room. A client that has its share makes room with its
+   * own oldest socket. If all places are taken, the client with the most loses its oldest one, if it has more than this client would have. Otherwise this
+   * client's own oldest one is closed, or for a client that has none the oldest of all, but only if it had time to register.
    */
   #makeRoom(client: string, now: number): boolean {
     const room = this.#sockets.roomFor(client);

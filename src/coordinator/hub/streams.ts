@@ -53,7 +53,10 @@ export class EventStreams {
     this.#synced = parts.synced;
   }
 
-  /** Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open, in all or of this client. */
+  /**
+   * Answers `GET /v1/jobs/{id}/events`. 204: there are no more events. 404: the job is not in the hub. 503: too many streams are open, in all or of this
+   * client.
+   */
   async answer(request: Request): Promise<Response> {
     const jobId = new URL(request.url).pathname.split("/")[3] ?? "";
     // A change may be sent to readers only once it is durable.

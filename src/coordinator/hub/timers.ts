@@ -128,8 +128,8 @@ export class HubClock {
   #latest = 0;
 
   /**
-   * `setBack` is called at a large step back, in the middle of something: remembered times may have been set by the clock before. What it does with them needs a
-   * turn of its own, but no timer: a runtime may fire none until the clock has caught up.
+   * `setBack` is called at a large step back, in the middle of something: remembered times may have been set by the clock before. What it does with them needs
+   * a turn of its own, but no timer: a runtime may fire none until the clock has caught up.
    */
   constructor(setBack: () => void) {
     this.#setBack = setBack;

@@ -41,7 +41,9 @@ type Parts = {
   db: () => D1Database;
 };
 
-/** Handles what workers send. Cheap checks come first: a frame is parsed only if its socket may send it, and a result is checked only if its key held the job. */
+/**
+ * Handles what workers send. Cheap checks come first: a frame is parsed only if its socket may send it, and a result is checked only if its key held the job.
+ */
 export class WorkerFrames {
   readonly #parts: Parts;
   readonly #lateResults = new LateResults();

@@ -40,8 +40,8 @@ const UNPLACED = "";
  * strike. Keys that have never completed a job are few, and forgotten a day after they were last seen [LM3].
  *
  * Where keys need not sign, one that has signed gets a row too, for 30 days, because it must go on signing [WS5]. Such a row is never deleted to make room:
- * otherwise a stranger with many fresh keys could have a known worker's key forgotten, and register in its name. So the keys that come when all places are taken are
- * not noted. While there may be such a key, a worker that does not sign may be a stranger with it, and gets no PRIVATE jobs.
+ * otherwise a stranger with many fresh keys could have a known worker's key forgotten, and register in its name. So the keys that come when all places are
+ * taken are not noted. While there may be such a key, a worker that does not sign may be a stranger with it, and gets no PRIVATE jobs.
  */
 export class WorkerKeys {
   readonly #sql: SqlStorage;

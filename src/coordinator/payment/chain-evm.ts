@@ -161,8 +161,8 @@ function probesOf({ number }: Header): number[] {
 }
 
 /**
- * What the answers about one authorization show: first its state at `head`, then the events of its pages, or the blocks between which the search begins. If one of
- * them cannot be read, or two contradict each other, they decide nothing.
+ * What the answers about one authorization show: first its state at `head`, then the events of its pages, or the blocks between which the search begins. If one
+ * of them cannot be read, or two contradict each other, they decide nothing.
  */
 function seenOf(search: Search, [state, ...others]: readonly RpcResult[], head: Header, now: number): Seen {
   const { doubt, from } = search;
@@ -222,7 +222,10 @@ function unused({ number }: Header): Extract<ChainAnswer, { kind: "undecided" }>
   return { kind: "undecided", found: { searched: null, unusedAt: number }, more: false };
 }
 
-/** Begins the search for an authorization that was used before its first reading: at the nearest of these blocks that is older than it, otherwise at the first one. */
+/**
+ * Begins the search for an authorization that was used before its first reading: at the nearest of these blocks that is older than it, otherwise at the first
+ * one.
+ */
 function beginning({ doubt, validAfter }: Search, probes: readonly RpcResult[]): ChainAnswer {
   const blocks = probes.map((probe) => read(Header, probe));
   const older = blocks.flatMap((block) => (block !== null && block.timestamp <= validAfter ? [block.number] : []));

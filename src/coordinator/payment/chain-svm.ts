@@ -34,8 +34,8 @@ const Payload = z.object({ payload: z.object({ transaction: z.string() }) });
 const Terms = z.object({ asset: z.string(), payTo: z.string(), amount: digits });
 
 /**
- * A transaction to look for: the account in whose history it must be, the texts of its memos, and what it has to pay. `isDirect`: its own instructions pay that, so
- * if it succeeded, it has.
+ * A transaction to look for: the account in whose history it must be, the texts of its memos, and what it has to pay. `isDirect`: its own instructions pay
+ * that, so if it succeeded, it has.
  */
 type Wanted = { transaction: SvmTransaction; account: string; memos: string[]; terms: z.infer<typeof Terms>; isDirect: boolean };
 
@@ -46,9 +46,10 @@ type Head = { slot: number; time: number; skew: number };
 type Range = { from: number; to: number };
 
 /**
- * Solana. A landed transaction is ours if its message is, byte by byte: its signature is made by the facilitator, so nobody else knows it before. It is looked for
- * in the finalized history of the payer's token account. If it has no transfer to our payee among its own instructions, it has paid if our payee has the amount more:
- * a transfer that a program of the payer makes may move less, or nothing. Requests are sent one by one, because Solana's RPCs count the calls of a batch or refuse it.
+ * Solana. A landed transaction is ours if its message is, byte by byte: its signature is made by the facilitator, so nobody else knows it before. It is looked
+ * for in the finalized history of the payer's token account. If it has no transfer to our payee among its own instructions, it has paid if our payee has the
+ * amount more: a transfer that a program of the payer makes may move less, or nothing. Requests are sent one by one, because Solana's RPCs count the calls of a
+ * batch or refuse it.
  */
 export class SvmChain implements ChainSource {
   readonly most = 4;
@@ -120,7 +121,9 @@ export class SvmChain implements ChainSource {
     return this.#absent(doubt, wanted, head, now);
   }
 
-  /** The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must show this. */
+  /**
+   * The transaction is not in the history. It is void if it can never come there: its blockhash is too old for every later block. Two readings must show this.
+   */
   async #absent({ expiresAt, found }: Doubt, { transaction }: Wanted, head: Head, now: number): Promise<ChainAnswer> {
     const nothing = undecided({ searched: null, unusedAt: null });
     // With a nonce it would never expire; and after some time a node may have forgotten the history.

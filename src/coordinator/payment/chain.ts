@@ -21,8 +21,8 @@ export type Doubt = {
 export type Found = { searched: number | null; unusedAt: number | null; isOlder?: true; before?: string };
 
 /**
- * What one reading has shown. `settled`: its money has moved to our payee. `void`: it has not, and it cannot any more, by this `proof`. `undecided`: the chain does
- * not say it yet. `more`: the search goes on at once. `fault`: what is wrong with the answers, as a code.
+ * What one reading has shown. `settled`: its money has moved to our payee. `void`: it has not, and it cannot any more, by this `proof`. `undecided`: the chain
+ * does not say it yet. `more`: the search goes on at once. `fault`: what is wrong with the answers, as a code.
  */
 export type ChainAnswer =
   | { kind: "settled"; transaction: string }

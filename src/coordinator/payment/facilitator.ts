@@ -116,8 +116,8 @@ export async function feePayers(settings: FeePayerSettings, clock: () => number 
 }
 
 /**
- * False if a list of the facilitator that is only seconds old lacks this fee payer [PY11]. Without such a list, as while the facilitator does not answer, this is
- * true, because the facilitator checks the fee payer again.
+ * False if a list of the facilitator that is only seconds old lacks this fee payer [PY11]. Without such a list, as while the facilitator does not answer, this
+ * is true, because the facilitator checks the fee payer again.
  */
 export async function mayPayFee(settings: FeePayerSettings, feePayer: string, clock: () => number = Date.now): Promise<boolean> {
   const isListed = ({ known }: Entry) => known?.all == null || known.all.includes(feePayer);

@@ -1,4 +1,5 @@
-// Reads the payment of a request from its headers and checks it by our terms: the scheme `exact`, on EVM or Solana, without a network call. On a job's way: pay.
+// Reads the payment of a request from its headers and checks it by our terms: the scheme `exact`, on EVM or Solana, without a network call. On a job's way:
+// pay.
 import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import * as z from "zod";
@@ -63,8 +64,8 @@ export function readPayment(headers: PaymentHeaders, offer: Offer, now: number):
 }
 
 /**
- * JSON text of the v2 payload for the facilitator: our terms and our description, and of the client's text only what was signed [PY3]. The extensions, which are
- * four times as long and the same for each payment, are added when the facilitator is asked.
+ * JSON text of the v2 payload for the facilitator: our terms and our description, and of the client's text only what was signed [PY3]. The extensions, which
+ * are four times as long and the same for each payment, are added when the facilitator is asked.
  */
 export function payloadText(payment: ReadPayment, offer: Offer): string {
   return JSON.stringify({ x402Version: 2, resource: resourceInfo(offer), accepted: chargedTerms(payment, offer), payload: payment.payload });

@@ -24,7 +24,10 @@ export type SettleReply = {
   transaction: string;
 };
 
-/** The statuses of a facilitator that does not accept the request: no access, not found, too many requests. 521 is how Cloudflare says that the facilitator's server refused the connection. */
+/**
+ * The statuses of a facilitator that does not accept the request: no access, not found, too many requests. 521 is how Cloudflare says that the facilitator's
+ * server refused the connection.
+ */
 const NOT_ASKED: readonly number[] = [401, 403, 404, 429, 521];
 
 /**

@@ -75,7 +75,8 @@ export async function accept(c: AppContext, { policy, request, payload, bound, w
   const hubCommit: HubCommit = () => ({ ...input, wait: left() });
   if (!testnetMode) {
     const paying = paidCommit(c, hubCommit, policy, print);
-    // It goes on to its end even if the client leaves: otherwise the payment would stay reserved for a minute, or the hub would not be told what became of it [PY5, PY7].
+    // It goes on to its end even if the client leaves: otherwise the payment would stay reserved for a minute, or the hub would not be told what became of it
+    // [PY5, PY7].
     c.executionCtx.waitUntil(paying.catch(() => {}));
     return await paying;
   }

@@ -4,9 +4,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 const TIMES = 2 ** 40;
 
 /**
- * Returns the id of a new job: a UUID whose first byte is below `LIMITS.probationShare` at random, and whose next five are the time, `now` in ms. So the rows of jobs that come together lie
- * together in every index (docs/decisions/0017). 74 bits more are random, so nobody can guess an id. One id of five begins with `00`: JB11 prefers workers on
- * probation for these jobs.
+ * Returns the id of a new job: a UUID whose first byte is below `LIMITS.probationShare` at random, and whose next five are the time, `now` in ms. So the rows
+ * of jobs that come together lie together in every index (docs/decisions/0017). 74 bits more are random, so nobody can guess an id. One id of five begins with
+ * `00`: JB11 prefers workers on probation for these jobs.
  */
 export function newJobId(now: number): string {
   const random = crypto.randomUUID();

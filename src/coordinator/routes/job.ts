@@ -169,8 +169,8 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
 }
 
 /**
- * `GET /v1/jobs`: a page of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id is
- * known to every worker that the user has paired with, and it begins with the binding [JB14].
+ * `GET /v1/jobs`: a page of the jobs of a user, newest first, those that the hub has too. It needs the token that the user has bound, because a plain user id
+ * is known to every worker that the user has paired with, and it begins with the binding [JB14].
  */
 export async function userJobs(c: AppContext): Promise<Response> {
   const given = { user_id: c.req.query("user_id"), limit: c.req.query("limit"), before: c.req.query("before") };

@@ -1,4 +1,5 @@
-// What a job is in OpenAI's API: the request that becomes its commit, its answer, the chunks of a stream, its error [API9]. The first and last step of such a job.
+// What a job is in OpenAI's API: the request that becomes its commit, its answer, the chunks of a stream, its error [API9]. The first and last step of such a
+// job.
 import type * as z from "zod";
 import { ChatCompletionRequest, type ChatMessage, CompletionRequest, UNSUPPORTED_MEMBERS } from "../../protocol/chat.ts";
 import { describeIssues } from "../../protocol/issues.ts";
@@ -71,7 +72,10 @@ export type Head = { api: OpenAiApi; jobId: string; model: string; created: numb
 /** An error of OpenAI's API, with its status. */
 export type OpenAiError<Status extends number> = { status: Status; error: { message: string; type: string; param: string | null; code: string } };
 
-/** The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved [PY8]. */
+/**
+ * The HTTP status of each cause of a failed job; every other is 503. So is `payment_failed`: a 402 asks for a payment, and the money of this one may have moved
+ * [PY8].
+ */
 const STATUS: Readonly<Record<string, 400 | 504>> = {
   context_length_exceeded: 400,
   content_refused: 400,

@@ -141,8 +141,8 @@ async function accepted(c: AppContext, commit: ValidCommit): Promise<Result<Acce
 }
 
 /**
- * The user of a request that names none: the same for requests with the same client and idempotency key, otherwise a new one. Nothing of it comes from the payment,
- * whose facts the chain shows to everyone; the ledger knows a repeated payment without a user [PY6].
+ * The user of a request that names none: the same for requests with the same client and idempotency key, otherwise a new one. Nothing of it comes from the
+ * payment, whose facts the chain shows to everyone; the ledger knows a repeated payment without a user [PY6].
  */
 function userOf(c: AppContext): string {
   const key = idempotencyKey(c);
@@ -151,8 +151,8 @@ function userOf(c: AppContext): string {
 }
 
 /**
- * What a payment without a user is bound to in its place: the API key that OpenAI's clients send with each request, hashed; empty without one. The chain shows a
- * settled payment to everyone, and its worker knows the body, so nothing else of the request is known to its payer alone [PY6].
+ * What a payment without a user is bound to in its place: the API key that OpenAI's clients send with each request, hashed; empty without one. The chain shows
+ * a settled payment to everyone, and its worker knows the body, so nothing else of the request is known to its payer alone [PY6].
  */
 function clientSecret(c: AppContext): string {
   const header = c.req.header("Authorization") ?? "";

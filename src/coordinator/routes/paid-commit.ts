@@ -201,9 +201,9 @@ async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, paylo
 }
 
 /**
- * Tells the hub the outcome of a settle call. Nobody else knows it: without it the hub has to ask the facilitator again, which may only say that the payment was
- * used. So a hub that is overloaded, or could not write it down, is told again for some seconds; the hub takes a second delivery for the first one [PY8]. Null if
- * it cannot be told: it has the job since `submit`, so the job is accepted, and the outcome is unknown until the hub has asked.
+ * Tells the hub the outcome of a settle call. Nobody else knows it: without it the hub has to ask the facilitator again, which may only say that the payment
+ * was used. So a hub that is overloaded, or could not write it down, is told again for some seconds; the hub takes a second delivery for the first one [PY8].
+ * Null if it cannot be told: it has the job since `submit`, so the job is accepted, and the outcome is unknown until the hub has asked.
  */
 async function tellSettled(c: AppContext, hubCommit: HubCommit, key: string, outcome: SettleOutcome): Promise<PaidAnswer | null> {
   for (const pause of [0, ...TUNING.outcomePauses]) {

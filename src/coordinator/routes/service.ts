@@ -17,9 +17,8 @@ import { addressOf } from "./pages.ts";
 const workersOnline = new HubAnswer(TUNING.healthAsks, (hub) => hub.workersOnline());
 
 /**
- * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub at most 20 times a
- * second, so a flood costs the hub nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1]. It is 503 too while
- * commits cannot be stored.
+ * `GET /v1/health` [SPEC]. It has no rate, because monitors of all kinds ask it. Each isolate asks the hub at most 20 times a second, so a flood costs the hub
+ * nothing. Otherwise it answers with a number that is up to a second old, or older while the hub is slow [API1]. It is 503 too while commits cannot be stored.
  */
 export async function health(c: AppContext): Promise<Response> {
   const online = await workersOnline.of(c.env);
@@ -149,8 +148,8 @@ This is the instance ${instance} on ${network}. ${testnetMode ? "Jobs are free h
 }
 
 /**
- * `GET /.well-known/x402`: the endpoints that ask for a payment, for catalogs [API8, PY1]. There is no standard yet. `version`, `resources` (URLs as strings) and `instructions`
- * are what the catalog x402scan reads and most sellers send; `x402Version` and `kind` come from the proposal x402-foundation/x402#2979.
+ * `GET /.well-known/x402`: the endpoints that ask for a payment, for catalogs [API8, PY1]. There is no standard yet. `version`, `resources` (URLs as strings)
+ * and `instructions` are what the catalog x402scan reads and most sellers send; `x402Version` and `kind` come from the proposal x402-foundation/x402#2979.
  */
 export function x402Resources(c: AppContext): Response {
   const address = addressOf(c);

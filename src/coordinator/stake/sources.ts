@@ -1,5 +1,5 @@
-// The sources of stakes on a chain: a contract on EVM, token accounts on Solana [ST1]; table.ts has the operator's own table. A tier is read at registration and
-// every few minutes.
+// The sources of stakes on a chain: a contract on EVM, token accounts on Solana [ST1]; table.ts has the operator's own table. A tier is read at registration
+// and every few minutes.
 import { base58 } from "@scure/base";
 import * as z from "zod";
 import type { Result } from "../../protocol/result.ts";

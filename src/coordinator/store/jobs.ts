@@ -80,7 +80,10 @@ export async function findEnded(db: D1Database, jobId: string): Promise<EndedFac
   return row === null ? null : EndedFacts.parse(row);
 }
 
-/** True if D1 has this text as the result of the job. One of another length is not read: a frame of a few bytes must not cost D1 a megabyte. @throws {StoreUnavailable} */
+/**
+ * True if D1 has this text as the result of the job. One of another length is not read: a frame of a few bytes must not cost D1 a megabyte.
+ * @throws {StoreUnavailable}
+ */
 export async function hasResult(db: D1Database, jobId: string, result: string): Promise<boolean> {
   const query = "SELECT result FROM jobs WHERE id = ? AND octet_length(result) = ?";
   return (await readD1(db, () => db.prepare(query).bind(jobId, utf8Length(result)).first("result"))) === result;

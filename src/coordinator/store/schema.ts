@@ -94,7 +94,10 @@ export const payments = sqliteTable(
     /** Grows with every change. A late write with a lower number changes nothing. */
     rev: integer("rev").notNull(),
     state: text("state", { enum: ["held", "settling", "unknown", "unresolved", "settled", "covered", "credit", "spent", "void"] }).notNull(),
-    /** If the state is `void`: `unused`, `refused`, `paid_by_credit`, `given_back`, `by_operator` or `by_chain`. If it is `unresolved`: `expired`, `already_used`, `assumed` or `illegal_move`. */
+    /**
+     * If the state is `void`: `unused`, `refused`, `paid_by_credit`, `given_back`, `by_operator` or `by_chain`. If it is `unresolved`: `expired`,
+     * `already_used`, `assumed` or `illegal_move`.
+     */
     reason: text("reason"),
     /** The job that the request with this payment started last. */
     jobId: text("job_id").notNull(),
@@ -103,7 +106,10 @@ export const payments = sqliteTable(
     asset: text("asset").notNull(),
     /** Atomic units. */
     amount: text("amount").notNull(),
-    /** The transaction that has moved its own money. Empty if it is not known: "already used" proved the settlement, or the operator did; null while no money has moved. */
+    /**
+     * The transaction that has moved its own money. Empty if it is not known: "already used" proved the settlement, or the operator did; null while no money
+     * has moved.
+     */
     settlement: text("settlement"),
     updatedAt: integer("updated_at").notNull(),
     /** What of this payment is left in its payer's balance, in atomic units; null if nothing of it ever was or is. */

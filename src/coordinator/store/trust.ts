@@ -65,8 +65,9 @@ export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: s
 }
 
 /**
- * Notes that a user has just given the token, so that retention keeps the user and these of the user's pairings [LM3]. Once a day is often enough. A pairing that is
- * older than the newest ones, which are all that a PRIVATE job is offered to, is not marked. A request does not depend on it: the next one tries again. Never rejects.
+ * Notes that a user has just given the token, so that retention keeps the user and these of the user's pairings [LM3]. Once a day is often enough. A pairing
+ * that is older than the newest ones, which are all that a PRIVATE job is offered to, is not marked. A request does not depend on it: the next one tries again.
+ * Never rejects.
  */
 export async function noteUse(db: D1Database, { userId, keys, usedAt, requestId }: Use, now = Date.now()): Promise<void> {
   if (now - usedAt < DAY) return;
@@ -91,7 +92,10 @@ async function markUsed(db: D1Database, userId: string, keys: readonly string[],
 /** The size of each D1, in bytes, as its last answer to this isolate about codes told it. */
 const sizes = new WeakMap<D1Database, number>();
 
-/** True if D1 has reached this size, so that nothing new may be stored [LM3]. Once it has, it is asked each time: retention makes room. @throws {StoreUnavailable} */
+/**
+ * True if D1 has reached this size, so that nothing new may be stored [LM3]. Once it has, it is asked each time: retention makes room.
+ * @throws {StoreUnavailable}
+ */
 export async function isFull(db: D1Database, most: number): Promise<boolean> {
   if ((sizes.get(db) ?? 0) < most) return false;
   const { meta } = await readD1(db, () => db.prepare("SELECT 1").run());

@@ -93,8 +93,8 @@ export class EventLog {
   }
 
   /**
-   * Adds text of the worker that has the lease. A repeated `seq` is ignored; if one is missing, the older text is dropped [WS9]. A delta may end within a character
-   * (a surrogate pair); no event does, because not every JSON reader can join the halves.
+   * Adds text of the worker that has the lease. A repeated `seq` is ignored; if one is missing, the older text is dropped [WS9]. A delta may end within a
+   * character (a surrogate pair); no event does, because not every JSON reader can join the halves.
    */
   delta(seq: number, given: string): void {
     if (seq < this.#nextSeq) return;

@@ -49,8 +49,8 @@ class PairPage {
   }
 
   /**
-   * If another tab has stored a user since, this tab uses it too and returns true: a browser has one user, and a tab that does not know it would replace it, and
-   * lose its pairings. It also looks before it writes, because a tab that sleeps gets no event.
+   * If another tab has stored a user since, this tab uses it too and returns true: a browser has one user, and a tab that does not know it would replace it,
+   * and lose its pairings. It also looks before it writes, because a tab that sleeps gets no event.
    */
   follow(): boolean {
     const stored = readUser(this.#store);

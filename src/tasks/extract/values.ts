@@ -192,7 +192,9 @@ function numberOf(digits: string): number {
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** A date as `YYYY-MM-DD` if it has only one meaning, else as written: `03/04/2026` means different days in different countries, and `31.02.2026` means none. */
+/**
+ * A date as `YYYY-MM-DD` if it has only one meaning, else as written: `03/04/2026` means different days in different countries, and `31.02.2026` means none.
+ */
 export function isoDate(text: string): string {
   const [, isoYear, isoMonth, isoDay] = /^(\d{4})-(\d{2})-(\d{2})/.exec(text) ?? [];
   if (isoYear !== undefined) return dateOf(isoYear, Number(isoMonth), Number(isoDay)) ?? text;

@@ -105,7 +105,9 @@ export class BrowserWorker {
     });
   }
 
-  /** Drops the results that are too old to be accepted [RC3], now and whenever one becomes so. A session does that itself, but none runs while the worker rests. */
+  /**
+   * Drops the results that are too old to be accepted [RC3], now and whenever one becomes so. A session does that itself, but none runs while the worker rests.
+   */
   #expire(): void {
     const { shelf } = this.#options;
     const now = Date.now();

@@ -119,8 +119,8 @@ export function readProcessTag(tag: string): ProcessId | null {
 }
 
 /**
- * True if the process that made a file still runs. Numbers are reused, in a container after every restart, so the start must be the same too if the system states
- * it. Otherwise the file tells at least whether it was made since the system has started: after a power cut the number may belong to anything.
+ * True if the process that made a file still runs. Numbers are reused, in a container after every restart, so the start must be the same too if the system
+ * states it. Otherwise the file tells at least whether it was made since the system has started: after a power cut the number may belong to anything.
  */
 export function isRunning({ pid, started }: ProcessId, file: string): boolean {
   try {

@@ -210,7 +210,10 @@ function marked(link: LinkStatus, status: WorkerStatus, parts: string[], { color
   return `${color ? paint(mark, link, status) : mark} ${cut(parts.join("  "), columns - 2)}`;
 }
 
-/** Cuts a line. It escapes the text, because the coordinator states the network and the runtime states the model. A short key may end with an ellipsis of its own. */
+/**
+ * Cuts a line. It escapes the text, because the coordinator states the network and the runtime states the model. A short key may end with an ellipsis of its
+ * own.
+ */
 function cut(text: string, columns: number): string {
   const characters = [...untrusted(text)];
   if (characters.length <= columns) return characters.join("");

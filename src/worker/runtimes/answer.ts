@@ -136,7 +136,8 @@ function withChoices(value: unknown): unknown {
 }
 
 /**
- * Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else, without the `apiKey` in its message.
+ * Parses one JSON text of a server: a `chat.completion.chunk` or a `chat.completion`. Throws RuntimeError for anything else, without the `apiKey` in its
+ * message.
  */
 export function readChatPart(json: string, apiKey?: string): ChatPart {
   const value = parseJson(json);

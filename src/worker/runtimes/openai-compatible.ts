@@ -1,4 +1,5 @@
-// The client of a local LLM server with OpenAI's API: streams one answer and counts its tokens, within the job's limits. On a job's way: the run of an LLM_INFER.
+// The client of a local LLM server with OpenAI's API: streams one answer and counts its tokens, within the job's limits. On a job's way: the run of an
+// LLM_INFER.
 import { LIMITS } from "../../protocol/limits.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import { bodyText, type ChatPart, eventData, httpFailure, isDone, readChatPart, VisibleText } from "./answer.ts";

@@ -1,4 +1,5 @@
-// Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model and learns its context, and tells the owner what to do if there is none.
+// Finds a local LLM for the worker: asks known addresses or a chosen one, picks a model and learns its context, and tells the owner what to do if there is
+// none.
 import * as z from "zod";
 import { parseJson } from "../../protocol/json.ts";
 import { bodyText } from "./answer.ts";

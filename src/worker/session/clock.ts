@@ -2,7 +2,9 @@
 import { parseIsoTime } from "../../protocol/text.ts";
 import { type ClockVerdict, type SessionState, tell, type ReduceContext } from "./state.ts";
 
-/** Learns the coordinator's time from its answer to a registration [WS4], and tells the owner the verdict. Without a time in the answer the clock is not judged. */
+/**
+ * Learns the coordinator's time from its answer to a registration [WS4], and tells the owner the verdict. Without a time in the answer the clock is not judged.
+ */
 export function learnTime(state: SessionState, time: string | null | undefined, ctx: ReduceContext): void {
   const theirs = parseIsoTime(time ?? "");
   state.coordinatorOffset = theirs === null ? null : theirs - ctx.now;

@@ -1,4 +1,5 @@
-// Delivers results and failures until the coordinator acknowledges them, and gives back jobs that do not start. On a job's way: after the run, `job_complete` and its acknowledgement [WS10].
+// Delivers results and failures until the coordinator acknowledges them, and gives back jobs that do not start. On a job's way: after the run, `job_complete`
+// and its acknowledgement [WS10].
 import { coordinatorTime } from "./clock.ts";
 import type { ReceivedFrame } from "./frames.ts";
 import { type Failure, type KeptResult, type ReduceContext, sendFrame, type SessionNote, type SessionState, tell, type UnacknowledgedResult } from "./state.ts";

@@ -1,4 +1,5 @@
-// The run of a job on the worker: executes it, a TASK in a thread of its own, then hashes, signs and packs its output. On a job's way: between `job_ack` and `job_complete` [WS9, WS10].
+// The run of a job on the worker: executes it, a TASK in a thread of its own, then hashes, signs and packs its output. On a job's way: between `job_ack` and
+// `job_complete` [WS9, WS10].
 import { readChat } from "../../protocol/chat.ts";
 import { isShallowJson, isWellFormedJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";

@@ -87,7 +87,10 @@ type Registering = {
   resume?: readonly { job_id: string; attempt: number }[];
 };
 
-/** The text of a `register` frame. Values that are too long for the coordinator are cut, so that it does not refuse the registration; it leaves out models itself. */
+/**
+ * The text of a `register` frame. Values that are too long for the coordinator are cut, so that it does not refuse the registration; it leaves out models
+ * itself.
+ */
 export function registerFrame({ publicKey, profile, signature, resume }: Registering): string {
   const { providerType, capabilities, models, context, engine, name, version } = profile;
   return JSON.stringify({

@@ -264,7 +264,10 @@ export const SESSION_TIMING = {
   report: 1_000,
   /** A clock that is off by more than this causes a warning [WS4]. */
   clockDoubtful: 60_000,
-  /** With a clock that is off by more than this the worker takes no job: half a minute less than the coordinator allows, because a result needs time to arrive [RC3]. */
+  /**
+   * With a clock that is off by more than this the worker takes no job: half a minute less than the coordinator allows, because a result needs time to arrive
+   * [RC3].
+   */
   clockRefused: TIMING.receiptSkew - 30_000,
   /** How often the coordinator is asked for its time while the clocks differ. */
   askTime: 60_000,

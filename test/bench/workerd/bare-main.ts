@@ -1,6 +1,6 @@
 // The floor of the platform, for npm run bench: the same work in the same workerd and with as many requests, RPCs, frames and statements, and nothing else. It
-// has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks. Its writes keep
-// the coordinator's pace: one that syncs the disk for fewer rows is slower.
+// has no tiers, trust, payments, retries, time-outs or limits, and copies nothing to D1. What the coordinator costs beyond it are its own checks. Its writes
+// keep the coordinator's pace: one that syncs the disk for fewer rows is slower.
 import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
 import { Pace } from "../../../src/coordinator/hub/batch.ts";
@@ -142,8 +142,8 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   /**
-   * Writes with everything else of this turn, at the coordinator's pace; `after` runs when all of it is in the journal. The platform holds what is sent until that
-   * is durable.
+   * Writes with everything else of this turn, at the coordinator's pace; `after` runs when all of it is in the journal. The platform holds what is sent until
+   * that is durable.
    */
   #commit(write: () => void, after: () => void): Promise<void> {
     this.#after.push(after);

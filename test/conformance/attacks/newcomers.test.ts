@@ -93,7 +93,8 @@ describe("one abuser with many keys and one address beside 20 proven workers", {
     subject = await start("evm", { TESTNET_MODE: "true", RECEIPT_POLICY: "strict", TRUSTED_IP_HEADER: "x-test-ip" });
   });
 
-  // The simulation has this habit and ten more. Here it shows that the keys of one address count as one: if each counted alone, they would get more than a third.
+  // The simulation has this habit and ten more. Here it shows that the keys of one address count as one: if each counted alone, they would get more than a
+  // third.
   test("[JB11] 20 that reject everything: 95 % of the jobs complete at their first or second attempt, honest workers get 80 % of the claims", async () => {
     const market = new Market(subject);
     for (let n = 0; n < HONEST; n++) await market.join();

@@ -165,7 +165,10 @@ describe("a facilitator that fails or lies", () => {
 describe("nine requests while the first one with their payment or idempotency key settles", () => {
   const REFUSED = { success: false, errorReason: "insufficient_funds", payer: PAYER, transaction: "", network: "eip155:10143" };
 
-  /** Commits while the facilitator lets the first request wait. When eight others wait for that one, the ninth is told to come again [LM1]; then `settled` is answered. */
+  /**
+   * Commits while the facilitator lets the first request wait. When eight others wait for that one, the ninth is told to come again [LM1]; then `settled` is
+   * answered.
+   */
   async function commits(
     first: () => Promise<Answer>,
     other: () => Promise<Answer>,

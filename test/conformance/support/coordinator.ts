@@ -109,8 +109,8 @@ async function launch(instance: "evm" | "svm", settings: Record<string, string>,
 const PORT_LOCKS = join(tmpdir(), "compute-router-conformance-ports");
 
 /**
- * A port that this process keeps until its end: a free port alone may be found by two processes at once, whose tests then share one coordinator; and a client of
- * this process may keep a connection to the coordinator that had the port before.
+ * A port that this process keeps until its end: a free port alone may be found by two processes at once, whose tests then share one coordinator; and a client
+ * of this process may keep a connection to the coordinator that had the port before.
  */
 async function pickPort(): Promise<number> {
   const first = (Number(process.env.VITEST_POOL_ID ?? 1) - 1) * PORTS_PER_PROCESS;

@@ -57,7 +57,10 @@ export async function rawRequest(port: number, text: string, ms?: number): Promi
   }
 }
 
-/** Sends all of these texts before it reads a byte, as some clients do. Gives everything that comes, as soon as it is whole. @throws if the connection breaks */
+/**
+ * Sends all of these texts before it reads a byte, as some clients do. Gives everything that comes, as soon as it is whole.
+ * @throws if the connection breaks
+ */
 export async function sendThenRead(port: number, texts: Iterable<string>, isWhole: (answers: string) => boolean): Promise<string> {
   const socket = connect(port, "127.0.0.1").pause();
   const broken = new Promise<never>((_resolve, reject) => socket.once("error", reject));

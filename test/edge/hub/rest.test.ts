@@ -7,8 +7,8 @@ const MINUTES = 10;
 
 test("[WS6] a resting fleet of a hundred wakes the hub twice a minute", async () => {
   const hub = new TestHub();
-  // The platform answers heartbeats and notes when. Here all workers are heard at every moment, from the first one on: on a busy machine a hundred registrations
-  // take longer than the silence that the hub allows.
+  // The platform answers heartbeats and notes when. Here all workers are heard at every moment, from the first one on: on a busy machine a hundred
+  // registrations take longer than the silence that the hub allows.
   await hub.inside((_, state) => vi.spyOn(state, "getWebSocketAutoResponseTimestamp").mockImplementation(() => new Date()));
   // Few at a time, so that none waits long for the others: a wait for a frame has an end.
   for (let n = 0; n < FLEET; n += 10) await Promise.all(Array.from({ length: 10 }, () => hub.worker()));

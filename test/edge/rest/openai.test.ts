@@ -1,4 +1,5 @@
-// What only the platform adds to the endpoints of OpenAI's API: a hub or a D1 that does not answer, and payments. Their clients see the rest in test/conformance.
+// What only the platform adds to the endpoints of OpenAI's API: a hub or a D1 that does not answer, and payments. Their clients see the rest in
+// test/conformance.
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";

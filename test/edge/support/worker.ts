@@ -32,7 +32,10 @@ export class TestWorker extends WorkerSocket {
     return this.#challenge;
   }
 
-  /** Returns the `register` frame of this worker; `signed` signs the challenge. It announces `ack` unless `features` is `[]`: without `ack` a worker gets no job for 2 s [JB2]. */
+  /**
+   * Returns the `register` frame of this worker; `signed` signs the challenge. It announces `ack` unless `features` is `[]`: without `ack` a worker gets no job
+   * for 2 s [JB2].
+   */
   registration({ signed = false, ...fields }: { signed?: boolean; [field: string]: unknown } = {}): Frame {
     const { network, host, nonce } = this.challenge;
     const text = registerText({ network: String(network), host: String(host), nonce: String(nonce), pubkey: this.key.publicKey });

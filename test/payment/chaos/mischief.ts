@@ -1,4 +1,5 @@
-// What goes wrong in the chaos run beside the kills: the facilitator fails, restarts on another version, or is down; the chain stalls; the coordinator stops for a while.
+// What goes wrong in the chaos run beside the kills: the facilitator fails, restarts on another version, or is down; the chain stalls; the coordinator stops
+// for a while.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Coordinator } from "../../../scripts/coordinator-process.ts";
 import type { Random } from "../../simulation/random.ts";
@@ -20,7 +21,10 @@ const DUE_CHANCE = 0.75;
 /** What the mischief of a run works on. */
 export type Stage = { lab: FullLab; side: Side; random: Random; coordinator: () => Coordinator | null; note: (what: string) => void };
 
-/** Does one thing after the other until the run is over, and undoes what would last. On EVM each version of the facilitator meets one chain that stalls for too long. */
+/**
+ * Does one thing after the other until the run is over, and undoes what would last. On EVM each version of the facilitator meets one chain that stalls for too
+ * long.
+ */
 export async function inflict(stage: Stage, isOver: () => boolean): Promise<void> {
   const { lab, side, random, note } = stage;
   // The oldest is the next one.

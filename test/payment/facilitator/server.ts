@@ -35,7 +35,9 @@ export type Facilitator = {
   /** Refuses connections and cuts those that there are. */
   down(): Promise<void>;
   up(): Promise<void>;
-  /** Loses what it keeps in memory (duplicates, pending settlements), as a restart does. It comes back on the given version of x402's schemes, if there is one. */
+  /**
+   * Loses what it keeps in memory (duplicates, pending settlements), as a restart does. It comes back on the given version of x402's schemes, if there is one.
+   */
   forget(version?: FacilitatorVersion): void;
   /** Resolves once no call is under way, those included whose callers have left: a settlement goes on without its caller. */
   atRest(): Promise<void>;

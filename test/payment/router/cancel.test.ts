@@ -1,4 +1,5 @@
-// A job that is cancelled at every state, and what becomes of its money: nothing is charged, it becomes a credit that the next job spends, or it is spent [JB13].
+// A job that is cancelled at every state, and what becomes of its money: nothing is charged, it becomes a credit that the next job spends, or it is spent
+// [JB13].
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { fullWorker } from "../../conformance/support/worker.ts";
 import { until } from "../../support/until.ts";

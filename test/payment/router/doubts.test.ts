@@ -26,8 +26,8 @@ const TAKEN_BACK: Record<FacilitatorVersion, string> = {
   "2.3": "unknown pending",
 };
 
-// One lab and one coordinator on each chain for all of it: the facilitator is started again on other versions. The oldest is the last one, because its doubts stay
-// open, and a newer facilitator would end them.
+// One lab and one coordinator on each chain for all of it: the facilitator is started again on other versions. The oldest is the last one, because its doubts
+// stay open, and a newer facilitator would end them.
 let lab: FullLab;
 let benches: Record<Side, Bench>;
 beforeAll(async () => {

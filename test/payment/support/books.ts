@@ -136,7 +136,9 @@ export function compare(transfers: readonly Received[], rows: readonly Row[]): {
   return { books, faults };
 }
 
-/** Writes what `compute-router payments credit|void` writes for the payment of a job, once it is unresolved, without the 3 s of CPU of each call of wrangler. */
+/**
+ * Writes what `compute-router payments credit|void` writes for the payment of a job, once it is unresolved, without the 3 s of CPU of each call of wrangler.
+ */
 export async function orderInDatabase({ state }: Bench, id: string, verb: "credit" | "void"): Promise<void> {
   const { key } = await until("doubt", () => rowsOf(state).find((row) => row.job_id === id && row.state === "unresolved"));
   const database = new DatabaseSync(fileOf(join(state, ...D1)) ?? "", { timeout: 5_000 });

@@ -1,4 +1,5 @@
-// One lab, and one coordinator on each of its chains, for all files of this process whose coordinators would have the same settings: a start costs seconds of CPU.
+// One lab, and one coordinator on each of its chains, for all files of this process whose coordinators would have the same settings: a start costs seconds of
+// CPU.
 import { rmSync } from "node:fs";
 import { type FullLab, startLab } from "../start-lab.ts";
 import { Bench, type Side } from "./bench.ts";

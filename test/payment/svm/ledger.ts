@@ -48,8 +48,8 @@ export type LedgerOptions = {
 };
 
 /**
- * One litesvm, a real SVM runtime with the real programs. Slots follow the wall clock and there is no consensus: what has run is final. litesvm knows only its newest
- * blockhash and deduplicates by signature, so both rules are kept here: a blockhash lives by its age, and a message runs once.
+ * One litesvm, a real SVM runtime with the real programs. Slots follow the wall clock and there is no consensus: what has run is final. litesvm knows only its
+ * newest blockhash and deduplicates by signature, so both rules are kept here: a blockhash lives by its age, and a message runs once.
  */
 export class Ledger {
   readonly #svm = new LiteSVM().withBlockhashCheck(false);

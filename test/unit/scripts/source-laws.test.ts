@@ -78,6 +78,13 @@ describe("the laws of the source tree", () => {
     ]);
   });
 
+  test("a comment is at most as wide as the code", () => {
+    const wide = "x".repeat(158);
+    for (const comment of [`// ${wide}`, `  /** ${wide} */`, ` * ${wide}`])
+      expect(problems({ "src/cli/a.ts": [comment] })).toEqual([`src/cli/a.ts:1 is a comment of ${comment.length} characters: wrap it at 160`]);
+    expect(problems({ "src/cli/a.ts": [`// ${wide.slice(1)}`, `const text = "${wide}";`] })).toEqual([]);
+  });
+
   test("a file of more than 60 lines says first what it is for; a doc comment counts if it describes an entry of the package", () => {
     expect(
       problems({ "src/a.ts": lines(60, "let a;"), "src/b.ts": lines(61), "src/c.ts": ["/**", " * An entry.", " * @module", " */", ...lines(70)] }),

@@ -15,7 +15,10 @@ export type Answering = {
   cut: Promise<boolean>;
 };
 
-/** An OpenAI-compatible server whose answers go on, a token every 20 ms, until the test ends them. The first prompt of a worker is its warm-up: answered at once. */
+/**
+ * An OpenAI-compatible server whose answers go on, a token every 20 ms, until the test ends them. The first prompt of a worker is its warm-up: answered at
+ * once.
+ */
 export class SlowLlm {
   readonly #answers: Answering[] = [];
   #server: Server | null = null;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { StartFailure } from "../../../scripts/coordinator-process.ts";
-import { type FileVariables, wrongVariables } from "../../../scripts/variables.ts";
+import type { FileVariables } from "../../../scripts/variables.ts";
+import { wrongVariables } from "../../../scripts/wrong-variables.ts";
 
 const wrong = (files: FileVariables, settings: Record<string, string> = {}) => wrongVariables({ instance: "evm", settings }, () => files);
 
