@@ -37,6 +37,7 @@ describe("a worker's message about a failure", () => {
     second.send({ type: "drain" });
     await second.next("drained");
     await hub.evict();
+    expect((await hub.job(id)).status).toBe("pending");
     await hub.pass(31_000);
     expect((await hub.job(id)).result).toEqual({ error: "worker_error", message: "second" });
   });
