@@ -26,7 +26,7 @@ import {
 
 /** The limits for clients. The figures come from the module that the coordinator enforces them with [LM]. */
 const LIMIT_LINES = [
-  `Request body: ${LIMITS.bodyBytes / KiB} KiB, at most ${LIMITS.jsonDepth} levels of nesting.`,
+  `Request body: ${LIMITS.bodyBytes / KiB} KiB, at most ${LIMITS.jsonDepth} levels of nesting and ${LIMITS.jsonValues} values.`,
   `\`prompt\` and \`input\`: ${LIMITS.textBytes / KiB} KiB of UTF-8; a payload as the worker gets it: ${LIMITS.payloadBytes / KiB} KiB.`,
   `\`max_tokens\`: 1 to ${LIMITS.maxTokens}, default ${LIMITS.defaultMaxTokens}. A worker generates at most ${LIMITS.workerMaxTokens} tokens, unless its owner sets another limit.`,
   `\`user_id\`: 1 to ${LIMITS.userIdChars} characters, no control characters.`,
