@@ -48,7 +48,7 @@ export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Pro
  */
 const notStored = new WeakMap<Env, number>();
 
-/** The same as {@link askHub} for a commit, and notes for {@link storesCommits} whether it worked. */
+/** The same as {@link askHub} for a call that writes a job, and notes for {@link storesCommits} whether it worked. No stranger must be able to make it fail. */
 export async function askHubToStore<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
   try {
     const answer = await askHub(env, ask);

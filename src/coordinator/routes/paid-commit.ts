@@ -131,9 +131,15 @@ async function release(c: AppContext, hubCommit: HubCommit, key: string): Promis
  * Calls the hub. If the call fails, nobody knows what it has done. So this drops the reservation of this request, and
  * nothing else: other requests with this payment stop waiting, and a hub that took the job keeps it.
  */
-async function askOrRelease<T>(c: AppContext, hubCommit: HubCommit, key: string, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
+async function askOrRelease<T>(
+  c: AppContext,
+  hubCommit: HubCommit,
+  key: string,
+  ask: (hub: Hub, again: boolean) => Promise<T>,
+  call: typeof askHub = askHub,
+): Promise<T> {
   try {
-    return await askHubToStore(c.env, ask);
+    return await call(c.env, ask);
   } catch (error) {
     await release(c, hubCommit, key);
     throw error;
@@ -193,7 +199,13 @@ async function submit(c: AppContext, hubCommit: HubCommit, offer: Offer, input: 
 /** Submits a verified payment. If the hub claims a worker at once, this asks the facilitator to settle, and tells the hub the outcome. */
 async function submitAndSettle(c: AppContext, hubCommit: HubCommit, { key, payload, requirements }: PaymentInput, payer: string): Promise<PaidAnswer> {
   const texts = { payload, requirements };
-  const submitted = await askOrRelease(c, hubCommit, key, (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts));
+  const submitted = await askOrRelease(
+    c,
+    hubCommit,
+    key,
+    (hub, again) => hub.submit({ ...hubCommit(), settles: true, again }, key, payer, texts),
+    askHubToStore,
+  );
   if (!("settle" in submitted)) return submitted;
   const outcome = await settlePayment(c.get("settings"), payload, requirements);
   const { jobId, cancelToken } = submitted;

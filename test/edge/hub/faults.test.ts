@@ -1,6 +1,8 @@
 import { TIMING } from "../../../src/protocol/times.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { authorization, encode, evmOffer } from "../../support/payments.ts";
 import { muteErrors } from "../support/errors.ts";
 import { EventReader, inShort } from "../support/event-reader.ts";
 import { TestHub, commitInput, until } from "../support/worker-hub.ts";
@@ -42,6 +44,25 @@ test("[API1] while commits cannot be stored the health check fails too, until on
   await healJournal(hub);
   await until(async () => (await hub.post("cheap")).status === 201, "stored");
   expect(await health()).toBe(200);
+});
+
+test("[API1] [PY6] requests that wait in vain for one payment, which anyone can send, do not make the health check fail", async () => {
+  const { network, payTo, token } = evmOffer();
+  const facilitator = { EVM_FACILITATOR: "http://facilitator.test", EVM_PAY_TO: payTo, EVM_USDC: token.address };
+  const hub = new TestHub({ TESTNET_MODE: "false", RATE_LIMITS: "off", ...facilitator });
+  muteErrors();
+  const answer = Promise.withResolvers<void>();
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+    await answer.promise;
+    return Response.json({ isValid: false, invalidReason: "no" });
+  });
+  const accepted = { scheme: "exact", network, amount: "10000", asset: token.address, payTo, maxTimeoutSeconds: 300, extra: {} };
+  const headers = { "payment-signature": encode({ x402Version: 2, accepted, payload: authorization(Date.now()) }) };
+  const all = Array.from({ length: LIMITS.waitersPerKey + 2 }, () => hub.post("fast", {}, headers));
+  expect(await Promise.race(all)).toMatchObject({ status: 503, body: { error: "overloaded" } });
+  expect((await hub.request("/v1/health")).status).toBe(200);
+  answer.resolve();
+  await Promise.all(all);
 });
 
 describe("loss of the hub's memory", () => {
