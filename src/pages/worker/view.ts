@@ -39,7 +39,8 @@ export function viewOf(situation: Situation): View {
   const { report, wanted, pause } = situation;
   if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
   if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
-  if (report.leaving && !wanted) return leaving(report, "Finishing", "then stops");
+  // A session that was told to leave and has not said so yet: with "Start" in place of the button, the second click of a double click would start it again.
+  if (!wanted && (report.leaving || report.link.kind !== "off")) return leaving(report, "Finishing", "then stops");
   if (!wanted) {
     const idle = "Start to take small text jobs. Each result is signed with this device's key.";
     return view("off", "Off", `${idle}${waitingResults(report)}`, START);

@@ -49,7 +49,7 @@ describe.each(["evm", "svm"] as const)("whose money moves on %s", (side) => {
       lab.facilitator.log.clear();
       lab.facilitator.faults.add({ operation: "settle", fault: { kind: "slow", ms: 300 } });
       const gained = await bench.earning(async () => {
-        const answers = await Promise.all(paid.map((payment, n) => bench.commit("cheap", `parallel ${n}`, payment.headers())));
+        const answers = await Promise.all(paid.map((payment, n) => bench.commitPatiently("cheap", `parallel ${n}`, payment)));
         expect(await Promise.all(answers.map(brief))).toEqual(Array.from({ length: 20 }, () => "201 "));
         const ids = await Promise.all(answers.map(idOf));
         expect(new Set(ids).size).toBe(20);

@@ -101,6 +101,22 @@ export class Bench {
     return this.post(tier, this.body(text, more), headers);
   }
 
+  /**
+   * Sends a payment of a payer who pays once, and the same again while the facilitator could not verify it within the 5 s of [PY8], as a client does. It shares
+   * its process with the tests, and a busy machine may give it less; its own log must show that the coordinator left before it could answer.
+   */
+  async commitPatiently(tier: Tier, text: string, paid: Payment): Promise<Response> {
+    for (;;) {
+      const response = await this.commit(tier, text, paid.headers());
+      if ((await brief(response)) !== "503 facilitator_unavailable") return response;
+      const call = this.lab.facilitator.log.calls.findLast(
+        ({ operation, payer }) => operation === "verify" && payer?.toLowerCase() === paid.payer.toLowerCase(),
+      );
+      if (call === undefined) throw new Error("the facilitator was not asked");
+      if ((await until("the end of the call", () => call.ended ?? undefined)) !== "left") throw new Error(`not verified: ${JSON.stringify(call)}`);
+    }
+  }
+
   post(tier: Tier, body: string, headers: Record<string, string> = {}): Promise<Response> {
     return fetch(`${this.url}/v1/jobs/commit/${tier}`, { method: "POST", headers, body });
   }

@@ -139,6 +139,7 @@ describe("the state in words", () => {
     ["registered", { report: ONLINE }, "good", "Ready", "Stop"],
     ["busy", { report: { ...ONLINE, job: JOB } }, "busy", "Working", "Stop"],
     ["told to stop while busy", { wanted: false, report: { ...ONLINE, leaving: true, job: JOB } }, "wait", "Finishing", "Stop now"],
+    ["told to stop, and has not heard it yet", { wanted: false, report: ONLINE }, "wait", "Finishing", "Stop now"],
     ["hidden while busy", { pause: "hidden", report: { ...ONLINE, leaving: true, job: JOB } }, "wait", "Pausing", "Stop now"],
     ["hidden", { pause: "hidden" }, "wait", "Paused", "Stop"],
     ["without a network, socket not yet dead", { pause: "offline", report: ONLINE }, "wait", "Paused", "Stop"],
