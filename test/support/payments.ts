@@ -38,8 +38,8 @@ export const SVM_PAYER = "49DvH3hJdc9kGcTrWBsVDxP54dnZvtHFcwYg42SYTCF2";
 /** SHA-256 of its message, as the ledger has it. */
 export const SVM_KEY = "c7eb533a09b5e0069003d30a028e88c1d0e06dd71ecd1787b9c3cc84bf9b904a";
 
-/** An authorization for {@link evmOffer} that is good for 300 s from `now` (ms), with a signature of the right shape. */
-export const authorization = (now: number) => ({
+/** An authorization for {@link evmOffer} that is good for 300 s from `now` (ms), with a signature of the right shape. Each `nonce` is another payment. */
+export const authorization = (now: number, nonce = `0x${"0F".repeat(32)}`) => ({
   signature: `0x${"ab".repeat(64)}1b`,
   authorization: {
     from: "0xC38E3bbC4575c1f5F28908Dd5d8e347c7B055890",
@@ -47,7 +47,7 @@ export const authorization = (now: number) => ({
     value: "10000",
     validAfter: "0",
     validBefore: String(Math.floor(now / 1_000) + 300),
-    nonce: `0x${"0F".repeat(32)}`,
+    nonce,
   },
 });
 

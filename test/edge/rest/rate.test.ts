@@ -15,6 +15,8 @@ let clients = 0;
 /** The headers of a new client, in a block that no other file uses: files share an isolate and its counts. */
 const someone = (): Record<string, string> => ({ "x-test-ip": `198.18.0.${++clients}` });
 
+const nonce = (n: number): string => `0x${n.toString(16).padStart(64, "0")}`;
+
 const commit = (client: Record<string, string>, overrides: Overrides = ON) => post(COMMIT, TASK, client, overrides);
 const poll = (client: Record<string, string>, overrides: Overrides = ON) => rest(UNKNOWN, { headers: client }, overrides);
 const list = (client: Record<string, string>, overrides: Overrides = ON) => rest("/v1/trust/list?user_id=u", { headers: client }, overrides);
@@ -133,7 +135,7 @@ test("[LM2] [PY9] who has sent as many payments that fail as free requests are a
   const terms = { EVM_PAY_TO: payTo, EVM_USDC: token.address, EVM_FACILITATOR: "http://facilitator.test" };
   const few = { ...ON, ...terms, COMMITS_PER_MINUTE: "3", PAID_COMMITS_PER_MINUTE: "10", TESTNET_MODE: "false" };
   const pay = async (n: number) => {
-    const payload = authorization(Date.now() + n);
+    const payload = authorization(Date.now(), nonce(n));
     return (await post("/v1/jobs/commit/fast", TASK, { ...client, "payment-signature": encode({ x402Version: 2, accepted, payload }) }, few)).status;
   };
   const statuses = [];
@@ -151,20 +153,20 @@ test("[LM2] payments that come at the same time are checked up to that number to
   const few = { ...ON, ...terms, COMMITS_PER_MINUTE: "3", PAID_COMMITS_PER_MINUTE: "10", TESTNET_MODE: "false" };
   const payAll = async (): Promise<number[]> => {
     const client = someone();
-    const sent = Array.from({ length: 5 }, (_, n) => encode({ x402Version: 2, accepted, payload: authorization(Date.now() + n) }));
+    const sent = Array.from({ length: 5 }, (_, n) => encode({ x402Version: 2, accepted, payload: authorization(Date.now(), nonce(n)) }));
     const answers = await Promise.all(sent.map((signature) => post("/v1/jobs/commit/fast", TASK, { ...client, "payment-signature": signature }, few)));
     return answers.map(({ status }) => status).toSorted((a, b) => a - b);
   };
   expect([await payAll(), facilitator.mock.calls.length]).toEqual([[402, 402, 402, 429, 429], 3]);
   facilitator.mockImplementation(async () => Response.json({ isValid: true, payer }));
   const client = someone();
-  let [n, waits] = [0, true];
+  let [n, waits] = [5, true];
   const pay = async (headers = {}): Promise<number> => {
-    const signature = encode({ x402Version: 2, accepted, payload: authorization(Date.now() + n++) });
+    const signature = encode({ x402Version: 2, accepted, payload: authorization(Date.now(), nonce(n++)) });
     const one = { ...few, COMMITS_PER_MINUTE: "1", PAID_COMMITS_PER_MINUTE: "1000" };
     return (await post("/v1/jobs/commit/fast", TASK, { ...client, ...headers, "payment-signature": signature }, one)).status;
   };
-  const first = pay({ prefer: "wait=1" }).finally(() => (waits = false));
+  const first = pay({ prefer: "wait=3" }).finally(() => (waits = false));
   await until(async () => (await pay()) === 201, "the first one is verified");
   expect([waits, await first]).toEqual([true, 201]);
 });
