@@ -261,9 +261,9 @@ export class TestHub {
   }
 }
 
-/** Polls until a condition is true. */
+/** Polls until a condition is true; for about 30 s, counted in tries, because a test may have set the clock. */
 export async function until(met: () => Promise<boolean>, what: string): Promise<void> {
-  for (let tries = 0; tries < 600; tries++) {
+  for (let tries = 0; tries < 6_000; tries++) {
     if (await met()) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
