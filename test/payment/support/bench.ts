@@ -8,6 +8,7 @@ import { freePort } from "../../../scripts/coordinator-process.ts";
 import { type CoordinatorHere, startHere } from "../../support/coordinator-here.ts";
 import { PlainWorker } from "../../support/plain-worker.ts";
 import { until } from "../../support/until.ts";
+import type { Call } from "../facilitator/call-log.ts";
 import { challengeOf } from "../pay/challenge.ts";
 import { balanceOf, balancesOf, type Payment, type PayOptions } from "../pay/pay.ts";
 import type { Who } from "../pay/wrongs.ts";
@@ -109,9 +110,7 @@ export class Bench {
     for (;;) {
       const response = await this.commit(tier, text, paid.headers());
       if ((await brief(response)) !== "503 facilitator_unavailable") return response;
-      const call = this.lab.facilitator.log.calls.findLast(
-        ({ operation, payer }) => operation === "verify" && payer?.toLowerCase() === paid.payer.toLowerCase(),
-      );
+      const call = this.lab.facilitator.log.calls.findLast((found) => found.operation === "verify" && isPayerOf(paid, found));
       if (call === undefined) throw new Error("the facilitator was not asked");
       if ((await until("the end of the call", () => call.ended ?? undefined)) !== "left") throw new Error(`not verified: ${JSON.stringify(call)}`);
     }
@@ -211,6 +210,9 @@ export class Bench {
     return { purses: purses.reduce((sum, purse) => sum + purse, 0n), earned };
   }
 }
+
+/** True if a call of the facilitator is about the money of this payer. An address of EVM may be written in both cases. */
+export const isPayerOf = (payment: Payment, { payer }: Pick<Call, "payer">): boolean => payer?.toLowerCase() === payment.payer.toLowerCase();
 
 export const idOf = async (response: Response): Promise<string> => {
   const text = await response.clone().text();
