@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { parseJson } from "../src/protocol/json.ts";
 import { makeFolder } from "../src/worker/node/atomic-files.ts";
+import type { MetricsAddress } from "../src/worker/node/metrics-page.ts";
 import { takeFileLock } from "../src/worker/node/worker-lock.ts";
 import { type Child, patiently, startChild } from "./child.ts";
 import { openFiles, tooFewFiles } from "./open-files.ts";
@@ -47,6 +48,8 @@ export type CoordinatorOptions = {
   guardsFrames?: boolean;
   /** A bundle of the coordinator to run; default is one of the sources as they are now. */
   bundle?: string | null;
+  /** Where its metrics page listens; default is nowhere. */
+  metrics?: MetricsAddress | null;
   /** Called when its port and its folder are free, and the slow part begins. */
   onStarting?: () => void;
 };
@@ -71,6 +74,8 @@ export type WorkerdOptions = {
   guardsFrames: boolean;
   /** The bundle to run; null for one of the sources as they are now. */
   bundle: string | null;
+  /** Where its metrics page listens; null for nowhere. */
+  metrics: MetricsAddress | null;
 };
 
 /** A coordinator that answers. */
@@ -164,6 +169,7 @@ class Supervised implements Coordinator {
       serves = false,
       guardsFrames = serves,
       bundle = null,
+      metrics = null,
     }: CoordinatorOptions,
     url: string,
     stateDir: string,
@@ -175,7 +181,7 @@ class Supervised implements Coordinator {
     this.stateDir = stateDir;
     this.#isPrinted = onLine !== undefined;
     this.#release = release;
-    const options: WorkerdOptions = { instance, host, port, stateDir, settings, cronMs, watches, serves, guardsFrames, bundle };
+    const options: WorkerdOptions = { instance, host, port, stateDir, settings, cronMs, watches, serves, guardsFrames, bundle, metrics };
     this.#child = startChild([WORKERD], { cwd: ROOT, env: { [WORKERD_OPTIONS]: JSON.stringify(options) }, ...(onLine && { onLine }) });
     this.failed = this.#child.exited.then((exit) => (this.#stopping ? new Promise<never>(() => {}) : `it ended (${exit})${this.reason}`));
   }

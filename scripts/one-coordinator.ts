@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { SETTING_NAMES } from "../src/coordinator/config.ts";
 import { printable } from "../src/protocol/text.ts";
+import { readMetricsAddress } from "../src/worker/node/metrics-page.ts";
 import { stopSignal } from "./child.ts";
 import { DEFAULT_PORT, INSTANCES, isInstance, ROOT, startCoordinator, StartFailure } from "./coordinator-process.ts";
 import { mistypedSettings, unknownSetting } from "./ignored-settings.ts";
@@ -15,7 +16,7 @@ type Mode = "dev" | "serve";
 const OPTIONS = "[--port N] [--state DIR] [--var NAME=VALUE ...]";
 const USAGE: Record<Mode, string> = {
   dev: `npm run dev -- ${INSTANCES.join("|")} ${OPTIONS}`,
-  serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] [--no-front] ${OPTIONS}`,
+  serve: `npm run serve -- ${INSTANCES.join("|")} [--host ADDRESS] [--metrics [HOST:]PORT] [--no-front] ${OPTIONS}`,
 };
 
 /** The exit code for what only a person can correct: a supervisor need not try again. */
@@ -30,7 +31,7 @@ function parse(args: string[], mode: Mode): Parsed {
       args,
       allowPositionals: true,
       options: {
-        ...(mode === "serve" && { host: { type: "string" } as const, "no-front": { type: "boolean" } as const }),
+        ...(mode === "serve" && { host: { type: "string" } as const, metrics: { type: "string" } as const, "no-front": { type: "boolean" } as const }),
         port: { type: "string" },
         state: { type: "string" },
         var: { type: "string", multiple: true },
@@ -51,6 +52,8 @@ function parse(args: string[], mode: Mode): Parsed {
   // A URL has no zone.
   if (host !== undefined && (isIP(host) === 0 || host.includes("%")))
     return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
+  const metrics = typeof values.metrics === "string" ? readMetricsAddress(values.metrics) : undefined;
+  if (metrics === null) return { ok: false, problem: `--metrics must be PORT or HOST:PORT, not ${values.metrics}` };
   // An empty variable of a shell would make the clone itself the folder.
   if (values.state === "") return { ok: false, problem: "--state must be a folder" };
   const settings: Record<string, string> = mode === "serve" ? environmentSettings() : {};
@@ -67,6 +70,7 @@ function parse(args: string[], mode: Mode): Parsed {
       ...(host !== undefined && { host }),
       ...(values.state !== undefined && { stateDir: values.state }),
       ...(values["no-front"] === true && { guardsFrames: false }),
+      ...(metrics !== undefined && { metrics }),
     },
   };
 }

@@ -6,10 +6,17 @@ import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
+import { HUB_NAME } from "../src/coordinator/http/hub-client.ts";
+import type { HubFigures } from "../src/coordinator/hub/figures.ts";
+import type { WorkerHub } from "../src/coordinator/hub/worker-hub.ts";
+import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
+import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
-import { freePort, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
+import { coordinatorMetrics } from "./coordinator-metrics.ts";
+import { freePort, type Instance, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, type Front, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
@@ -31,6 +38,7 @@ const Options: z.ZodType<WorkerdOptions> = z.strictObject({
   serves: z.boolean(),
   guardsFrames: z.boolean(),
   bundle: z.string().nullable(),
+  metrics: z.strictObject({ host: z.string(), port: z.int() }).nullable(),
 });
 
 /** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 waiting requests, and some for sockets that linger. */
@@ -41,6 +49,8 @@ const OPEN_FILES_LOCAL = 8_192;
 const EDIT_MS = 100;
 /** How long requests may take to end when an instance for real use stops. */
 const DRAIN_MS = 5_000;
+/** How long a stop waits for the hub to say whether a job runs. */
+const ASK_MS = 2_000;
 
 /** Where workerd listens behind a front, and how the front reaches it there. */
 async function behindFront(): Promise<{ listen: Listen; to: WorkerdAddress }> {
@@ -88,6 +98,7 @@ async function main(): Promise<void> {
     clock.begin();
   });
   const miniflare = new Miniflare(config);
+  if (options.metrics !== null) await listenForMetrics(options.metrics, options.instance, miniflare);
   let stopping = false;
   let front: Front | null = null;
   // Miniflare starts workerd again. If it cannot, nothing listens any more.
@@ -101,12 +112,19 @@ async function main(): Promise<void> {
     front?.endSockets();
     void miniflare.dispose().finally(() => process.exit(0));
   };
+  const leave = async (): Promise<void> => {
+    // A worker that runs a job may send its result, and a settlement may end; workers without a job would only be waited for.
+    const asked = figuresOf(miniflare).then(({ jobs, payments }) => jobs.leased === 0 && payments.settling === undefined);
+    const isIdle = await Promise.race([asked, delay(ASK_MS, false)]).catch(() => false);
+    runtime.drain(end);
+    if (isIdle) front?.endSockets();
+  };
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
   const stop = (): void => {
     if (stopping) return;
     stopping = true;
     front?.close();
-    if (options.serves) runtime.drain(end);
+    if (options.serves) void leave();
     else end();
   };
   // Miniflare has handlers that kill workerd at once.
@@ -133,6 +151,25 @@ async function main(): Promise<void> {
   };
   // Miniflare takes the end of one that is just starting for a failed start. One that cannot start is reported above.
   clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
+}
+
+/** The figures of the hub, which it gives to this process only. */
+async function figuresOf(miniflare: Miniflare): Promise<HubFigures> {
+  const hubs = await miniflare.getDurableObjectNamespace("HUB");
+  const hub: unknown = hubs.get(hubs.idFromName(HUB_NAME));
+  return await (hub as Pick<WorkerHub, "figures">).figures();
+}
+
+/** Serves the metrics page. @throws if nobody can listen there */
+async function listenForMetrics(address: MetricsAddress, instance: Instance, miniflare: Miniflare): Promise<void> {
+  const about = { instance, version: packageVersion(), startedAt: Date.now() };
+  try {
+    await serveMetrics(address, async () => coordinatorMetrics(await figuresOf(miniflare), about));
+  } catch (error) {
+    throw new Error(`the metrics page cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 function configured(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {

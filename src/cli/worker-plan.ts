@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { LIMITS } from "../protocol/limits.ts";
 import { coordinatorName, type CoordinatorPlace } from "../worker/node/desktop-worker.ts";
 import { defaultKeyFile } from "../worker/node/key-file.ts";
-import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics.ts";
+import { type MetricsAddress, readMetricsAddress } from "../worker/node/metrics-page.ts";
 import type { LlmWish } from "../worker/node/runtime-watch.ts";
 import { configFile, configFolder, readConfig, type WorkerConfig } from "../worker/node/worker-config.ts";
 import { CliError, EXIT } from "./command.ts";

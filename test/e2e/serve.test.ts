@@ -1,5 +1,7 @@
 // `npm run serve`: the life of an instance for real use, from outside. What it serves is what `npm run dev` serves, which the other tests see.
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startChild } from "../../scripts/child.ts";
@@ -43,6 +45,7 @@ const runtimes = (child: Started): number[] => runtimesOf(child.pid).map(({ pid 
 describe("npm run serve", () => {
   const stateDir = temporaryFolder("serve");
   let port = 0;
+  let metricsPort = 0;
   let url = "";
   let child: Started;
   /** The second one, which may open few files. */
@@ -56,10 +59,12 @@ describe("npm run serve", () => {
   const commandLine = (): string[] => [
     join(ROOT, "scripts", "serve.ts"),
     ...["evm", "--host", "0.0.0.0", "--port", String(port), "--state", stateDir, "--var", "TESTNET_MODE=true"],
+    ...["--metrics", String(metricsPort)],
   ];
 
   beforeAll(async () => {
     port = await freePort();
+    metricsPort = await freePort();
     url = `http://127.0.0.1:${port}`;
     const started = startChild(commandLine(), { cwd: ROOT, env: settings });
     finallyDo(() => started.stop());
@@ -154,6 +159,41 @@ describe("npm run serve", () => {
     one.close();
   });
 
+  it("has a metrics page for this machine: workers, jobs and how they ended since workerd was started, and sizes", async () => {
+    const [one, address] = [worker(), `http://127.0.0.1:${metricsPort}/metrics`];
+    await one.connect();
+    const id = await commit(url, "cheap", task("The one that is counted."));
+    await one.assigned(id);
+    const waiting = await commit(url, "cheap", task("The one that waits."));
+    const page = async (): Promise<string> => await (await fetch(address)).text();
+    const before = await page();
+    for (const sample of ['workers_online{state="busy"} 1', 'workers_online{state="idle"} 0', 'jobs{phase="leased"} 1', 'jobs{phase="waiting"} 1'])
+      expect(before).toContain(`compute_router_coordinator_${sample}\n`);
+    expect(before).toMatch(/^compute_router_coordinator_info\{instance="evm",version="[\d.]+"\} 1$/m);
+    expect(before).toMatch(/^compute_router_coordinator_stored_bytes\{store="hub"\} [1-9]\d*$/m);
+    one.complete(id, { summary: "done", word_count: 1 });
+    await one.assigned(waiting);
+    one.complete(waiting, { summary: "done", word_count: 1 });
+    await ended(url, waiting);
+    // With the one that outlived workerd.
+    expect(await page()).toContain('compute_router_coordinator_jobs_ended_total{type="TASK",outcome="completed"} 3\n');
+    one.close();
+  });
+
+  it("[WS4] stops at once when no job runs: only workers without a job are connected, and they are told that they may come again", async () => {
+    const one = worker();
+    await one.connect();
+    const began = Date.now();
+    process.kill(child.pid, "SIGTERM");
+    expect(await until("the close code", () => one.closed ?? undefined)).toEqual({ code: 1012, reason: "the coordinator restarts" });
+    expect(Date.now() - began, "ms, of the 5 s that a job would have").toBeLessThan(4_500);
+    expect(await child.exited).toBe(0);
+    child = startChild(commandLine(), { cwd: ROOT, env: settings });
+    const started = child;
+    finallyDo(() => started.stop());
+    await ready(child);
+  });
+
   it("ends with 1 when workerd cannot be started again, so that its supervisor can act", async () => {
     renameSync(join(stateDir, "v3"), join(stateDir, "gone"));
     writeFileSync(join(stateDir, "v3"), "no folder");
@@ -193,6 +233,17 @@ describe("npm run serve", () => {
     const { code, lines } = await commandHere(["evm", "--host", "example.com"], "serve");
     expect(code).toBe(2);
     expect(lines[0]).toBe("--host must be an IP address, such as 0.0.0.0, not example.com");
+  });
+
+  it("--metrics must be a port, with or without an address, on which it can listen", async () => {
+    const { code, lines } = await commandHere(["evm", "--metrics", "here"], "serve");
+    expect([code, lines[0]]).toEqual([2, "--metrics must be PORT or HOST:PORT, not here"]);
+    const [taken, program] = [String(await freePort()), createServer()];
+    onTestFinished(() => void program.close());
+    await once(program.listen(Number(taken), "127.0.0.1"), "listening");
+    const other = await commandHere(["svm", "--port", String(await freePort()), "--state", temporaryFolder("no-metrics"), "--metrics", taken], "serve");
+    expect(other.code).toBe(1);
+    expect(other.lines.join("\n")).toContain(`the metrics page cannot listen on 127.0.0.1:${taken}: `);
   });
 
   it("an empty --state is no folder: a variable of the shell may be empty", async () => {

@@ -61,6 +61,11 @@ export class Outbox {
     return this.#ended.size >= LIMITS.jobsBehind || this.#bytes >= LIMITS.behindBytes;
   }
 
+  /** How many jobs have ended whose row D1 may not have. */
+  get behind(): number {
+    return this.#ended.size;
+  }
+
   /** The ids of the jobs that have ended and whose row D1 may not have. */
   ended(): string[] {
     return [...this.#ended.keys()];

@@ -94,6 +94,12 @@ export class StorageRoom {
     this.#notedAt.clear();
   }
 
+  /** Bytes of each store, as they were measured last, and how large each may become. */
+  sizes(now: number): { hub: number; d1: number; most: number } {
+    this.#measureHub(now);
+    return { hub: this.#stores.hub.bytes, d1: this.#stores.d1.bytes, most: this.#settings.storageBytes };
+  }
+
   /** Notes the size of D1. */
   measuredD1(bytes: number): void {
     this.#noted("d1", bytes);

@@ -15,6 +15,7 @@ import { CancelTokens } from "./cancel-tokens.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";
 import { type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
+import { Figures, type HubFigures } from "./figures.ts";
 import { FreeCommits } from "./free-commits.ts";
 import { endedJob, liveJob, userJob } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
@@ -73,6 +74,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #pause: ReadPause;
   readonly #tiers: Tiers;
   readonly #alarm: HubAlarm;
+  readonly #figures: Figures;
   readonly #clock = new HubClock(() => void this.ctx.blockConcurrencyWhile(async () => this.#startAgain()));
   readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
 
@@ -156,6 +158,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       learnBlock: () => this.#chain.learnBlock(),
     });
     this.#orders = new PaymentOrders(hub);
+    this.#figures = new Figures({ ...hub, outbox: this.#outbox, room: this.#room });
     this.#chain = new ChainReads({ ...hub, source: chain });
     this.#streams = new EventStreams({ ...hub, ownerOf: this.#ownerOf, synced: () => ctx.storage.sync() });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
@@ -279,6 +282,11 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     await inSlices(() => [this.#ledger.purge(now - job), this.#journal.purge(now - idempotency)].includes(true));
   }
 
+  /** What the hub has to do now, for the process that runs it outside Cloudflare. */
+  async figures(): Promise<HubFigures> {
+    return this.#figures.at(this.#clock.now());
+  }
+
   // ── Entry points for workers ──────────────────────────────────────────────────────────────────
 
   override async fetch(request: Request): Promise<Response> {
@@ -364,6 +372,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   #tellEnd(id: string, row: JournalRow | null): void {
     try {
       if (row === null) return this.#streams.lost(id);
+      this.#figures.count(row);
       this.#streams.ended(row);
       this.#recent.put(id, { json: endedJob(row), refused: wasRefused(row) });
     } catch (error) {

@@ -100,8 +100,13 @@ export type StoredResult = z.infer<typeof StoredResult>;
  * True if the job was refused at commit because no trusted worker was connected [JB8]. Only the hub writes the result of a failed job. The result of
  * a completed job comes from a worker and may contain any text, so it is not read.
  */
-export function wasRefused({ status, result }: StoredResult): boolean {
-  return status === "failed" && readAs(Failure, result)?.error === "no_trusted_worker";
+export function wasRefused(row: StoredResult): boolean {
+  return row.status === "failed" && outcomeOf(row) === "no_trusted_worker";
+}
+
+/** How a job has ended: `completed`, or the error; `failed` if that cannot be read. */
+export function outcomeOf({ status, result }: StoredResult): string {
+  return status === "failed" ? (readAs(Failure, result)?.error ?? status) : status;
 }
 
 /** Returns status and result of a job from D1; null if D1 does not have it. @throws {StoreUnavailable} */

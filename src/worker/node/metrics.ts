@@ -1,47 +1,9 @@
-// The metrics page of a worker (`--metrics`): its status in the text format of Prometheus.
-import { createServer } from "node:http";
+// What the metrics page of a worker shows (`--metrics`): its status.
+import { metricText, type Sample } from "./metrics-page.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
-
-/** A running metrics page. */
-export type MetricsServer = { url: string; close: () => void };
-
-/** Where a metrics page listens. */
-export type MetricsAddress = { host: string; port: number };
-
-/** Parses `--metrics`: `host:port`, `[::1]:port`, or only a port, which means this machine. Null for anything else. */
-export function readMetricsAddress(text: string): MetricsAddress | null {
-  const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:]+)\]:|([\w.-]*):)?(\d{1,5})$/i.exec(text.trim()) ?? [];
-  const port = Number(digits);
-  if (digits === undefined || port > 65_535) return null;
-  return { host: bracketed ?? (plain || "127.0.0.1"), port };
-}
-
-/** Serves `GET /metrics`. Port 0 selects a free port. Rejects with the system's error if the address is in use. */
-export async function serveMetrics({ host, port }: MetricsAddress, page: () => string): Promise<MetricsServer> {
-  const server = createServer((request, response) => {
-    const found = request.url === "/metrics" && (request.method === "GET" || request.method === "HEAD");
-    response.writeHead(found ? 200 : 404, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
-    response.end(found ? page() : "the metrics are at /metrics\n");
-  });
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-  // An open connection must not keep the process alive.
-  server.unref();
-  const address = server.address();
-  const taken = address !== null && typeof address === "object" ? address.port : port;
-  return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${taken}/metrics`,
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
 
 /** What a metrics page shows besides the status. Times are the wall clock in ms since the epoch. */
 type MetricsAbout = { publicKey: string; version: string; startedAt: number; now: number };
-
-type Labels = Record<string, string>;
-type Sample = { labels: Labels; value: number };
 
 const TYPES = ["LLM_INFER", "TASK"] as const;
 const OUTCOMES = ["completed", "failed", "cancelled"] as const;
@@ -53,7 +15,7 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
   const { links, llm } = status;
   const each = (samples: (link: LinkStatus) => Sample[]): Sample[] =>
     links.flatMap((link) => samples(link).map(({ labels, value }) => ({ labels: { coordinator: link.coordinator, ...labels }, value })));
-  const one = (value: number, labels: Labels = {}): Sample[] => [{ labels, value }];
+  const one = (value: number, labels: Sample["labels"] = {}): Sample[] => [{ labels, value }];
   return [
     metric("info", "gauge", "Always 1; the labels identify this worker", one(1, { provider_pubkey: about.publicKey, version: about.version })),
     metric("start_time_seconds", "gauge", "When the worker started, in seconds since the epoch", one(about.startedAt / 1000)),
@@ -113,12 +75,5 @@ export function metricsText(status: WorkerStatus, about: MetricsAbout): string {
 }
 
 function metric(name: string, type: "counter" | "gauge", help: string, samples: readonly Sample[]): string {
-  const whole = `compute_router_worker_${name}`;
-  const lines = samples.map(({ labels, value }) => `${whole}${labelText(labels)} ${value}`);
-  return `${[`# HELP ${whole} ${help}`, `# TYPE ${whole} ${type}`, ...lines].join("\n")}\n`;
-}
-
-function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`);
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+  return metricText(`compute_router_worker_${name}`, type, help, samples);
 }

@@ -15,6 +15,7 @@ test("of the lines of workerd an operator sees warnings and errors, but not what
       watches: false,
       serves: true,
       guardsFrames: false,
+      metrics: null,
     },
     bundle: join(ROOT, "scripts", "page-files.mjs"),
   };

@@ -2,7 +2,8 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { WorkerNote } from "../../../src/worker/node/desktop-worker.ts";
-import { metricsText, readMetricsAddress, serveMetrics } from "../../../src/worker/node/metrics.ts";
+import { metricsText } from "../../../src/worker/node/metrics.ts";
+import { readMetricsAddress, serveMetrics } from "../../../src/worker/node/metrics-page.ts";
 import { firstStatus, nextStatus } from "../../../src/worker/node/worker-status.ts";
 import { connectElsewhere } from "../../support/other-address.ts";
 

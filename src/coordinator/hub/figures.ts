@@ -1,0 +1,68 @@
+// What an operator counts: how much the hub has to do now, and how jobs have ended since it began. On a job's way: after its end.
+import type { PaymentPhase } from "../dispatch/ledger.ts";
+import type { Phase } from "../dispatch/state.ts";
+import { outcomeOf } from "../store/jobs.ts";
+import type { JournalRow } from "../store/record.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Outbox } from "./outbox.ts";
+import type { StorageRoom } from "./storage-room.ts";
+
+/** Jobs of one type that have ended in the same way, with the time from commit to end of all of them, in ms. `outcome` is `completed` or the error. */
+type Ended = { type: string; outcome: string; jobs: number; ms: number };
+
+/** The figures of a hub. */
+export type HubFigures = {
+  /** Registered workers with an open socket. */
+  workers: { idle: number; busy: number };
+  /** Jobs that have not ended, by their phase. */
+  jobs: Record<Phase["kind"], number>;
+  /** Since the hub began. */
+  ended: Ended[];
+  /** Payments that are not done, by their phase. */
+  payments: Partial<Record<PaymentPhase["kind"], number>>;
+  /** Jobs that have ended and whose row D1 may not have. */
+  behind: number;
+  /** Bytes of each store, as they were measured last, and how large each may become. */
+  stored: { hub: number; d1: number; most: number };
+};
+
+/** What the figures are counted from. */
+type Counted = { dispatcher: Pick<Dispatcher, "state">; outbox: Pick<Outbox, "behind">; room: Pick<StorageRoom, "sizes"> };
+
+/** Counts for the operator. Each end is counted at once; everything else only when it is asked for. */
+export class Figures {
+  readonly #parts: Counted;
+  readonly #ended = new Map<string, Ended>();
+
+  constructor(parts: Counted) {
+    this.#parts = parts;
+  }
+
+  /** Counts a job that has ended. */
+  count(row: JournalRow): void {
+    const [type, outcome] = [row.job_type, outcomeOf(row)];
+    const name = `${type} ${outcome}`;
+    const ended = this.#ended.get(name) ?? { type, outcome, jobs: 0, ms: 0 };
+    ended.jobs++;
+    ended.ms += Math.max(0, (row.ended_at ?? row.created_at) - row.created_at);
+    this.#ended.set(name, ended);
+  }
+
+  /** The figures at this time. */
+  at(now: number): HubFigures {
+    const { dispatcher, outbox, room } = this.#parts;
+    const { jobs, workers, ledger } = dispatcher.state;
+    const figures: HubFigures = {
+      workers: { idle: 0, busy: 0 },
+      jobs: { waiting: 0, settling: 0, leased: 0, orphaned: 0 },
+      ended: [...this.#ended.values()],
+      payments: {},
+      behind: outbox.behind,
+      stored: room.sizes(now),
+    };
+    for (const { jobId } of workers.values()) figures.workers[jobId === null ? "idle" : "busy"]++;
+    for (const { phase } of jobs.values()) figures.jobs[phase.kind]++;
+    for (const { phase } of ledger.payments.values()) figures.payments[phase.kind] = (figures.payments[phase.kind] ?? 0) + 1;
+    return figures;
+  }
+}
