@@ -155,9 +155,8 @@ async function main(): Promise<void> {
 
 /** The figures of the hub, which it gives to this process only. */
 async function figuresOf(miniflare: Miniflare): Promise<HubFigures> {
-  const hubs = await miniflare.getDurableObjectNamespace("HUB");
-  const hub: unknown = hubs.get(hubs.idFromName(HUB_NAME));
-  return await (hub as Pick<WorkerHub, "figures">).figures();
+  const { HUB } = await miniflare.getBindings<{ HUB: { getByName(name: string): Pick<WorkerHub, "figures"> } }>();
+  return await HUB.getByName(HUB_NAME).figures();
 }
 
 /** Serves the metrics page. @throws if nobody can listen there */

@@ -188,9 +188,9 @@ describe("npm run serve", () => {
     expect(await until("the close code", () => one.closed ?? undefined)).toEqual({ code: 1012, reason: "the coordinator restarts" });
     expect(Date.now() - began, "ms, of the 5 s that a job would have").toBeLessThan(4_500);
     expect(await child.exited).toBe(0);
-    child = startChild(commandLine(), { cwd: ROOT, env: settings });
-    const started = child;
+    const started = startChild(commandLine(), { cwd: ROOT, env: settings });
     finallyDo(() => started.stop());
+    child = started;
     await ready(child);
   });
 

@@ -26,7 +26,19 @@ export async function startHere({ instance, port, stateDir, settings, onLine, cr
     said.push(...lines);
     for (const line of lines) onLine?.(line);
   };
-  const options = { instance, host: HOST, port, stateDir, settings, cronMs, watches: false, serves: false, guardsFrames: false, bundle: bundleOfRun(), metrics: null };
+  const options = {
+    instance,
+    host: HOST,
+    port,
+    stateDir,
+    settings,
+    cronMs,
+    watches: false,
+    serves: false,
+    guardsFrames: false,
+    bundle: bundleOfRun(),
+    metrics: null,
+  };
   const miniflare = new Miniflare(await configuration(options, { host: HOST, port }, say));
   await miniflare.ready;
   const fire = async (): Promise<void> => {

@@ -1,6 +1,5 @@
 // What an operator counts: how much the hub has to do now, and how jobs have ended since it began. On a job's way: after its end.
-import type { PaymentPhase } from "../dispatch/ledger.ts";
-import type { Phase } from "../dispatch/state.ts";
+import type { LiveJob, Payment } from "../dispatch/index.ts";
 import { outcomeOf } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -15,11 +14,11 @@ export type HubFigures = {
   /** Registered workers with an open socket. */
   workers: { idle: number; busy: number };
   /** Jobs that have not ended, by their phase. */
-  jobs: Record<Phase["kind"], number>;
+  jobs: Record<LiveJob["phase"]["kind"], number>;
   /** Since the hub began. */
   ended: Ended[];
   /** Payments that are not done, by their phase. */
-  payments: Partial<Record<PaymentPhase["kind"], number>>;
+  payments: Partial<Record<Payment["phase"]["kind"], number>>;
   /** Jobs that have ended and whose row D1 may not have. */
   behind: number;
   /** Bytes of each store, as they were measured last, and how large each may become. */
