@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { settlementOf } from "../pay/envelope.ts";
+import type { Payment } from "../pay/pay.ts";
 import type { FullLab } from "../start-lab.ts";
 import { type Bench, brief, idOf, PRICE } from "../support/bench.ts";
 import { isAtRest } from "../support/books.ts";
@@ -74,17 +75,20 @@ describe.each(["evm", "svm"] as const)("paid commits on %s", (side) => {
   });
 
   /** Sends each payment with a body of its own until it is taken or refused for good, as a payer does: a 503 says that the same may be sent again. */
-  async function insist(payments: { headers(): Record<string, string> }[], label: string): Promise<Response[]> {
+  async function insist(payments: readonly Payment[], label: string): Promise<Response[]> {
     const answers: Response[] = [];
+    let unavailable = 0;
     let open = [...payments.keys()];
     while (open.length > 0) {
       const round = await Promise.all(open.map((n) => bench.commit("cheap", `${label} ${n}`, payments[n]?.headers())));
       for (const [at, answer] of round.entries()) {
         if (answer.status !== 503) answers[open[at] ?? -1] = answer;
+        else if ((await brief(answer)) === "503 facilitator_unavailable") unavailable++;
         else expect([await brief(answer), answer.headers.get("retry-after")]).toEqual(["503 too_many_held_payments", "5"]);
       }
       open = open.filter((n) => answers[n] === undefined);
     }
+    if (unavailable > 0) expect(await bench.unverified(payments[0] ?? expect.unreachable())).toBe(unavailable);
     return answers;
   }
 
