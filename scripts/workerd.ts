@@ -114,7 +114,7 @@ async function main(): Promise<void> {
   };
   const leave = async (): Promise<void> => {
     // A worker that runs a job may send its result, and a settlement may end; workers without a job would only be waited for.
-    const asked = figuresOf(miniflare).then(({ jobs, payments }) => jobs.leased === 0 && payments.settling === undefined);
+    const asked = figuresOf(miniflare).then(({ jobs, payments }) => jobs.leased === 0 && payments.settling === 0);
     const isIdle = await Promise.race([asked, delay(ASK_MS, false)]).catch(() => false);
     runtime.drain(end);
     if (isIdle) front?.endSockets();
@@ -163,7 +163,8 @@ async function figuresOf(miniflare: Miniflare): Promise<HubFigures> {
 async function listenForMetrics(address: MetricsAddress, instance: Instance, miniflare: Miniflare): Promise<void> {
   const about = { instance, version: packageVersion(), startedAt: Date.now() };
   try {
-    await serveMetrics(address, async () => coordinatorMetrics(await figuresOf(miniflare), about));
+    const { url } = await serveMetrics(address, async () => coordinatorMetrics(await figuresOf(miniflare), about));
+    console.error(`metrics at ${url}`);
   } catch (error) {
     throw new Error(`the metrics page cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,

@@ -1,8 +1,9 @@
 // What an operator counts: how much the hub has to do now, and how jobs have ended since it began. On a job's way: after its end.
-import type { LiveJob, Payment } from "../dispatch/index.ts";
+import type { LiveJob } from "../dispatch/index.ts";
 import { outcomeOf } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import type { LedgerStore } from "./ledger-store.ts";
 import type { Outbox } from "./outbox.ts";
 import type { StorageRoom } from "./storage-room.ts";
 
@@ -18,7 +19,7 @@ export type HubFigures = {
   /** Since the hub began. */
   ended: Ended[];
   /** Payments that are not done, by their phase. */
-  payments: Partial<Record<Payment["phase"]["kind"], number>>;
+  payments: ReturnType<LedgerStore["counts"]>;
   /** Jobs that have ended and whose row D1 may not have. */
   behind: number;
   /** Bytes of each store, as they were measured last, and how large each may become. */
@@ -26,7 +27,7 @@ export type HubFigures = {
 };
 
 /** What the figures are counted from. */
-type Counted = { dispatcher: Pick<Dispatcher, "state">; outbox: Pick<Outbox, "behind">; room: Pick<StorageRoom, "sizes"> };
+type Counted = { dispatcher: Pick<Dispatcher, "state">; ledger: Pick<LedgerStore, "counts">; outbox: Pick<Outbox, "behind">; room: Pick<StorageRoom, "sizes"> };
 
 /** Counts for the operator. Each end is counted at once; everything else only when it is asked for. */
 export class Figures {
@@ -49,19 +50,18 @@ export class Figures {
 
   /** The figures at this time. */
   at(now: number): HubFigures {
-    const { dispatcher, outbox, room } = this.#parts;
-    const { jobs, workers, ledger } = dispatcher.state;
+    const { dispatcher, ledger, outbox, room } = this.#parts;
+    const { jobs, workers } = dispatcher.state;
     const figures: HubFigures = {
       workers: { idle: 0, busy: 0 },
       jobs: { waiting: 0, settling: 0, leased: 0, orphaned: 0 },
       ended: [...this.#ended.values()],
-      payments: {},
+      payments: ledger.counts(),
       behind: outbox.behind,
       stored: room.sizes(now),
     };
     for (const { jobId } of workers.values()) figures.workers[jobId === null ? "idle" : "busy"]++;
     for (const { phase } of jobs.values()) figures.jobs[phase.kind]++;
-    for (const { phase } of ledger.payments.values()) figures.payments[phase.kind] = (figures.payments[phase.kind] ?? 0) + 1;
     return figures;
   }
 }

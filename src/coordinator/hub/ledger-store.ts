@@ -9,6 +9,9 @@ import type { PaymentCopy } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { SettleTexts } from "./rpc.ts";
 
+/** The phases in which a payment has a row and is not done. */
+type OpenPhase = "held" | "settling" | "unknown" | "settled" | "credit" | "covered" | "unresolved";
+
 /** The parts of a row of the ledger that never enter the core: texts for the facilitator, and its answer. */
 export type PaymentTexts = Partial<SettleTexts> & { response?: string };
 
@@ -298,6 +301,17 @@ export class LedgerStore {
   /** True if there is a payment that the operator may decide about [PY8]. */
   hasUnresolved(): boolean {
     return this.#sql.exec("SELECT 1 FROM payments WHERE kind = 'unresolved' LIMIT 1").toArray().length > 0;
+  }
+
+  /** How many payments are not done, by their phase. Those that are only reserved have no row. */
+  counts(): Record<OpenPhase, number> {
+    const counts: Record<OpenPhase, number> = { held: 0, settling: 0, unknown: 0, settled: 0, credit: 0, covered: 0, unresolved: 0 };
+    const rows = this.#sql.exec<{ kind: OpenPhase; payments: number }>(
+      `SELECT kind, count(*) AS payments FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved') GROUP BY kind
+       UNION ALL SELECT 'unresolved', count(*) FROM payments WHERE kind = 'unresolved'`,
+    );
+    for (const { kind, payments } of rows) if (Object.hasOwn(counts, kind)) counts[kind] = payments;
+    return counts;
   }
 
   /** The outcome of an order; null if it was not carried out. */
