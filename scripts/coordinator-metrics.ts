@@ -2,11 +2,11 @@
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
 import { metricText, type Sample } from "../src/worker/node/metrics-page.ts";
 
-/** What the page shows besides the figures. Time is the wall clock in ms since the epoch. */
-type About = { instance: string; version: string; startedAt: number };
+/** What the page shows besides the figures. */
+type About = { instance: string; version: string };
 
 /** The figures in the Prometheus text format (version 0.0.4). */
-export function coordinatorMetrics({ workers, jobs, ended, payments, behind, stored }: HubFigures, about: About): string {
+export function coordinatorMetrics({ since, workers, jobs, ended, payments, behind, stored }: HubFigures, about: About): string {
   const one = (value: number, labels: Sample["labels"] = {}): Sample[] => [{ labels, value }];
   const by = (label: string, counts: Readonly<Record<string, number>>): Sample[] =>
     Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }));
@@ -15,7 +15,7 @@ export function coordinatorMetrics({ workers, jobs, ended, payments, behind, sto
   const { most, ...stores } = stored;
   return [
     metric("info", "gauge", "Always 1; the labels identify this coordinator", one(1, { instance: about.instance, version: about.version })),
-    metric("start_time_seconds", "gauge", "When the coordinator started, in seconds since the epoch", one(about.startedAt / 1_000)),
+    metric("start_time_seconds", "gauge", "When the hub began, in seconds since the epoch", one(since / 1_000)),
     metric("workers_online", "gauge", "Registered workers with an open socket", by("state", workers)),
     metric("jobs", "gauge", "Jobs that have not ended, by phase", by("phase", jobs)),
     metric(

@@ -54,6 +54,7 @@ function parse(args: string[], mode: Mode): Parsed {
     return { ok: false, problem: `--host must be an IP address, such as 0.0.0.0, not ${host}` };
   const metrics = typeof values.metrics === "string" ? readMetricsAddress(values.metrics) : undefined;
   if (metrics === null) return { ok: false, problem: `--metrics must be PORT or HOST:PORT, not ${values.metrics}` };
+  if (metrics?.port === port) return { ok: false, problem: `--metrics must be another port than that of the coordinator, ${port}` };
   // An empty variable of a shell would make the clone itself the folder.
   if (values.state === "") return { ok: false, problem: "--state must be a folder" };
   const settings: Record<string, string> = mode === "serve" ? environmentSettings() : {};

@@ -49,7 +49,9 @@ const OPEN_FILES_LOCAL = 8_192;
 const EDIT_MS = 100;
 /** How long requests may take to end when an instance for real use stops. */
 const DRAIN_MS = 5_000;
-/** How long a stop waits for the hub to say whether a job runs. */
+/** How long requests that wait for a job may wait when it stops while a job runs: then they get the job as it is. */
+const WAITS_MS = 4_000;
+/** How long the hub may take to answer this process. */
 const ASK_MS = 2_000;
 
 /** Where workerd listens behind a front, and how the front reaches it there. */
@@ -113,11 +115,10 @@ async function main(): Promise<void> {
     void miniflare.dispose().finally(() => process.exit(0));
   };
   const leave = async (): Promise<void> => {
-    // A worker that runs a job may send its result, and a settlement may end; workers without a job would only be waited for.
-    const asked = figuresOf(miniflare).then(({ jobs, payments }) => jobs.leased === 0 && payments.settling === 0);
-    const isIdle = await Promise.race([asked, delay(ASK_MS, false)]).catch(() => false);
+    const isBusy = await askHub(miniflare, (hub) => hub.leave(WAITS_MS)).catch(() => true);
     runtime.drain(end);
-    if (isIdle) front?.endSockets();
+    // A worker that runs a job may send its result, and a settlement may end; workers without a job would only be waited for.
+    if (!isBusy) front?.endSockets();
   };
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
   const stop = (): void => {
@@ -153,17 +154,24 @@ async function main(): Promise<void> {
   clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
 }
 
-/** The figures of the hub, which it gives to this process only. */
-async function figuresOf(miniflare: Miniflare): Promise<HubFigures> {
-  const { HUB } = await miniflare.getBindings<{ HUB: { getByName(name: string): Pick<WorkerHub, "figures"> } }>();
-  return await HUB.getByName(HUB_NAME).figures();
+/** The hub, as this process alone can call it. */
+type OwnHub = Pick<WorkerHub, "figures" | "leave">;
+
+/** Calls the hub. @throws if that takes too long, as it does while workerd is stopped */
+async function askHub<T>(miniflare: Miniflare, ask: (hub: OwnHub) => Promise<T>): Promise<T> {
+  const { HUB } = await miniflare.getBindings<{ HUB: { getByName(name: string): OwnHub } }>();
+  const late = delay(ASK_MS, null, { ref: false }).then(() => Promise.reject(new Error("the hub does not answer")));
+  return await Promise.race([ask(HUB.getByName(HUB_NAME)), late]);
 }
 
 /** Serves the metrics page. @throws if nobody can listen there */
 async function listenForMetrics(address: MetricsAddress, instance: Instance, miniflare: Miniflare): Promise<void> {
-  const about = { instance, version: packageVersion(), startedAt: Date.now() };
+  const about = { instance, version: packageVersion() };
+  // Pages that are asked for at the same time share an answer.
+  let asked: Promise<HubFigures> | null = null;
+  const figures = (): Promise<HubFigures> => (asked ??= askHub(miniflare, (hub) => hub.figures()).finally(() => (asked = null)));
   try {
-    const { url } = await serveMetrics(address, async () => coordinatorMetrics(await figuresOf(miniflare), about));
+    const { url } = await serveMetrics(address, async () => coordinatorMetrics(await figures(), about));
     console.error(`metrics at ${url}`);
   } catch (error) {
     throw new Error(`the metrics page cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`, {

@@ -180,13 +180,33 @@ describe("npm run serve", () => {
     one.close();
   });
 
-  it("[WS4] stops at once when no job runs: only workers without a job are connected, and they are told that they may come again", async () => {
+  it("the metrics page is 503 while workerd does not answer, as one that is stopped by the system", async () => {
+    const status = async (): Promise<number> => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).status;
+    const [pid = expect.unreachable()] = runtimes(child);
+    process.kill(pid, "SIGSTOP");
+    onTestFinished(() => void process.kill(pid, "SIGCONT"));
+    expect(await Promise.all([status(), status()])).toEqual([503, 503]);
+    process.kill(pid, "SIGCONT");
+    await until("the page again", async () => ((await status()) === 200 ? true : undefined));
+  });
+
+  it("[WS4, API6] stops at once when no job runs: workers are told that they may come again, and who waits for a job gets it as it is", async () => {
     const one = worker();
     await one.connect();
+    const waiting = fetch(`${url}/v1/jobs/commit/cheap`, {
+      method: "POST",
+      headers: { "content-type": "application/json", prefer: "wait=20" },
+      body: JSON.stringify({ user_id: "e2e", job_type: "LLM_INFER", payload: { prompt: "No worker has an LLM." } }),
+    });
+    const counted = async (): Promise<true | undefined> =>
+      (await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()).includes('jobs{phase="waiting"} 1') ? true : undefined;
+    await until("the job", counted);
     const began = Date.now();
     process.kill(child.pid, "SIGTERM");
     expect(await until("the close code", () => one.closed ?? undefined)).toEqual({ code: 1012, reason: "the coordinator restarts" });
     expect(Date.now() - began, "ms, of the 5 s that a job would have").toBeLessThan(4_500);
+    const answer = await waiting;
+    expect([answer.status, await answer.json()]).toMatchObject([201, { job: { status: "pending" } }]);
     expect(await child.exited).toBe(0);
     const started = startChild(commandLine(), { cwd: ROOT, env: settings });
     finallyDo(() => started.stop());
@@ -236,8 +256,12 @@ describe("npm run serve", () => {
   });
 
   it("--metrics must be a port, with or without an address, on which it can listen", async () => {
-    const { code, lines } = await commandHere(["evm", "--metrics", "here"], "serve");
-    expect([code, lines[0]]).toEqual([2, "--metrics must be PORT or HOST:PORT, not here"]);
+    const wrong = async (value: string): Promise<unknown[]> => {
+      const { code, lines } = await commandHere(["evm", "--metrics", value], "serve");
+      return [code, lines[0]];
+    };
+    expect(await wrong("here")).toEqual([2, "--metrics must be PORT or HOST:PORT, not here"]);
+    expect(await wrong("4010")).toEqual([2, "--metrics must be another port than that of the coordinator, 4010"]);
     const [taken, program] = [String(await freePort()), createServer()];
     onTestFinished(() => void program.close());
     await once(program.listen(Number(taken), "127.0.0.1"), "listening");

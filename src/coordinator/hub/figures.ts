@@ -12,11 +12,13 @@ type Ended = { type: string; outcome: string; jobs: number; ms: number };
 
 /** The figures of a hub. */
 export type HubFigures = {
+  /** When it began, ms since the epoch. */
+  since: number;
   /** Registered workers with an open socket. */
   workers: { idle: number; busy: number };
   /** Jobs that have not ended, by their phase. */
   jobs: Record<LiveJob["phase"]["kind"], number>;
-  /** Since the hub began. */
+  /** Since then. */
   ended: Ended[];
   /** Payments that are not done, by their phase. */
   payments: ReturnType<LedgerStore["counts"]>;
@@ -27,41 +29,62 @@ export type HubFigures = {
 };
 
 /** What the figures are counted from. */
-type Counted = { dispatcher: Pick<Dispatcher, "state">; ledger: Pick<LedgerStore, "counts">; outbox: Pick<Outbox, "behind">; room: Pick<StorageRoom, "sizes"> };
+type Counted = {
+  clock: () => number;
+  dispatcher: Pick<Dispatcher, "state">;
+  ledger: Pick<LedgerStore, "counts">;
+  outbox: Pick<Outbox, "behind">;
+  room: Pick<StorageRoom, "sizes">;
+};
 
 /** Counts for the operator. Each end is counted at once; everything else only when it is asked for. */
 export class Figures {
   readonly #parts: Counted;
+  readonly #since: number;
   readonly #ended = new Map<string, Ended>();
 
   constructor(parts: Counted) {
     this.#parts = parts;
+    this.#since = parts.clock();
+    // Whoever counts misses the first job of a series that begins with it.
+    for (const type of ["LLM_INFER", "TASK"]) this.#endedAs(type, "completed");
   }
 
   /** Counts a job that has ended. */
   count(row: JournalRow): void {
-    const [type, outcome] = [row.job_type, outcomeOf(row)];
-    const name = `${type} ${outcome}`;
-    const ended = this.#ended.get(name) ?? { type, outcome, jobs: 0, ms: 0 };
+    const ended = this.#endedAs(row.job_type, outcomeOf(row));
     ended.jobs++;
     ended.ms += Math.max(0, (row.ended_at ?? row.created_at) - row.created_at);
-    this.#ended.set(name, ended);
   }
 
-  /** The figures at this time. */
-  at(now: number): HubFigures {
-    const { dispatcher, ledger, outbox, room } = this.#parts;
+  /** True if no worker has a job and no payment is being settled: a hub that ends now interrupts nothing. */
+  isAtRest(): boolean {
+    const { jobs, payments } = this.now();
+    return jobs.leased === 0 && payments.settling === 0;
+  }
+
+  /** The figures of now. */
+  now(): HubFigures {
+    const { clock, dispatcher, ledger, outbox, room } = this.#parts;
     const { jobs, workers } = dispatcher.state;
     const figures: HubFigures = {
+      since: this.#since,
       workers: { idle: 0, busy: 0 },
       jobs: { waiting: 0, settling: 0, leased: 0, orphaned: 0 },
       ended: [...this.#ended.values()],
       payments: ledger.counts(),
       behind: outbox.behind,
-      stored: room.sizes(now),
+      stored: room.sizes(clock()),
     };
     for (const { jobId } of workers.values()) figures.workers[jobId === null ? "idle" : "busy"]++;
     for (const { phase } of jobs.values()) figures.jobs[phase.kind]++;
     return figures;
+  }
+
+  #endedAs(type: string, outcome: string): Ended {
+    const name = `${type} ${outcome}`;
+    const ended = this.#ended.get(name) ?? { type, outcome, jobs: 0, ms: 0 };
+    this.#ended.set(name, ended);
+    return ended;
   }
 }

@@ -191,6 +191,11 @@ export class Sockets {
     return this.#conns.get(id);
   }
 
+  /** When the worker of a socket registered, ms since the epoch; null without such a worker. */
+  registeredAt(connId: string): number | null {
+    return this.get(connId)?.attachment.worker?.registeredAt ?? null;
+  }
+
   /** The unregistered sockets, oldest first. */
   unregistered(): Iterable<Conn> {
     return this.#unregistered.values();

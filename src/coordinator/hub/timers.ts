@@ -113,6 +113,11 @@ export class Waits {
     });
   }
 
+  /** Resolves all waits: their process is about to end, and an answer now is better than none. */
+  endAll(): void {
+    for (const jobId of [...this.#byJob.keys()]) this.ended(jobId);
+  }
+
   /** Resolves all waits for a job that has ended. */
   ended(jobId: string): void {
     for (const release of this.#byJob.get(jobId) ?? []) release();

@@ -41,10 +41,7 @@ import { Deadlines, HubClock, Waits } from "./timers.ts";
 import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
-/**
- * The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job.
- * Each of its entry points (upgrade, commit, message, close, error, alarm) turns input into events for the dispatch core.
- */
+/** The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job. */
 export class WorkerHub extends DurableObject<Env> implements HubRpc {
   /** D1. A field, so that a test can replace it with one that fails. */
   db: D1Database;
@@ -253,10 +250,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async mayClaimCode(client: string, id: string, signedBy: string | null = null): Promise<boolean> {
-    const connectedSince = (key: string): number | null => {
-      const connId = this.#dispatcher.state.workers.get(key)?.connId ?? "";
-      return this.#sockets.get(connId)?.attachment.worker?.registeredAt ?? null;
-    };
+    const connectedSince = (key: string) => this.#sockets.registeredAt(this.#dispatcher.state.workers.get(key)?.connId ?? "");
     return this.#pairingClaims.begin({ id, client, signedBy }, connectedSince, this.#clock.now());
   }
 
@@ -284,7 +278,14 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
 
   /** What the hub has to do now, for the process that runs it outside Cloudflare. */
   async figures(): Promise<HubFigures> {
-    return this.#figures.at(this.#clock.now());
+    return this.#figures.now();
+  }
+
+  /** Outside Cloudflare its process ends in so many ms: waits end before that, at once if nothing runs. Tells whether something runs. */
+  async leave(ms: number): Promise<boolean> {
+    const isBusy = !this.#figures.isAtRest();
+    this.#deadlines.add(isBusy ? this.#clock.now() + ms : 0, () => this.#waits.endAll());
+    return isBusy;
   }
 
   // ── Entry points for workers ──────────────────────────────────────────────────────────────────

@@ -21,10 +21,12 @@ export function readMetricsAddress(text: string): MetricsAddress | null {
 export async function serveMetrics({ host, port }: MetricsAddress, page: () => string | Promise<string>): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const answer = (status: number, text: string): void => {
-      response.writeHead(status, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
+      response.writeHead(status, { "content-type": "text/plain; version=0.0.4; charset=utf-8", ...(status === 405 && { allow: "GET, HEAD" }) });
       response.end(text);
     };
-    if (request.url !== "/metrics" || (request.method !== "GET" && request.method !== "HEAD")) return answer(404, "the metrics are at /metrics\n");
+    // A program that reads metrics may be set to send a query.
+    if (request.url?.split("?")[0] !== "/metrics") return answer(404, "the metrics are at /metrics\n");
+    if (request.method !== "GET" && request.method !== "HEAD") return answer(405, "the metrics can only be read\n");
     // Called later, so that also what it throws at once is a rejection.
     void Promise.resolve()
       .then(page)

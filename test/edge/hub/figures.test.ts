@@ -7,7 +7,11 @@ const figuresOf = async (hub: TestHub) => await hub.stub.figures();
 test("[JB1] a hub counts its workers, its jobs by phase, and how they ended", async () => {
   const hub = new TestHub();
   const first = await hub.commit();
-  expect(await figuresOf(hub)).toMatchObject({ workers: { idle: 0, busy: 0 }, jobs: { waiting: 1, leased: 0 }, ended: [] });
+  expect(await figuresOf(hub)).toMatchObject({
+    workers: { idle: 0, busy: 0 },
+    jobs: { waiting: 1, leased: 0 },
+    ended: expect.arrayContaining([{ type: "TASK", outcome: "completed", jobs: 0, ms: 0 }]),
+  });
   const worker = await hub.plainWorker();
   const one = await worker.assigned();
   expect(one.job_id).toBe(first);
@@ -19,9 +23,25 @@ test("[JB1] a hub counts its workers, its jobs by phase, and how they ended", as
   await until(async () => (await hub.job(second)).status === "failed", "failed");
   const { ended, jobs, workers, stored } = await figuresOf(hub);
   expect(ended.map(({ type, outcome, jobs }) => [type, outcome, jobs])).toEqual([
+    ["LLM_INFER", "completed", 0],
     ["TASK", "completed", 1],
     ["TASK", "worker_error", 1],
   ]);
   expect([jobs.waiting, jobs.leased, workers]).toEqual([0, 0, { idle: 1, busy: 0 }]);
   expect(stored.hub).toBeGreaterThan(0);
+});
+
+test("[API6] a hub whose process ends gives those who wait their jobs as they are: at once if nothing runs, otherwise in the time that it has", async () => {
+  const hub = new TestHub();
+  const waited = hub.post("cheap", {}, { prefer: "wait=30" });
+  await until(async () => (await figuresOf(hub)).jobs.waiting === 1, "committed");
+  expect(await hub.stub.leave(60_000)).toBe(false);
+  expect(await waited).toMatchObject({ status: 201, body: { job: { status: "pending" } } });
+
+  const worker = await hub.plainWorker();
+  await worker.assigned();
+  hub.runClock();
+  const poll = hub.request(`/v1/jobs/${String((await waited).body.job_id)}?wait=30`);
+  expect(await hub.stub.leave(50)).toBe(true);
+  expect(await poll).toMatchObject({ status: 200, body: { status: "assigned" } });
 });

@@ -6,6 +6,7 @@ import { ROOT } from "../../../scripts/coordinator-process.ts";
 import type { HubFigures } from "../../../src/coordinator/hub/figures.ts";
 
 const FIGURES: HubFigures = {
+  since: 1_500,
   workers: { idle: 3, busy: 1 },
   jobs: { waiting: 5, settling: 0, leased: 1, orphaned: 0 },
   ended: [
@@ -16,7 +17,7 @@ const FIGURES: HubFigures = {
   behind: 4,
   stored: { hub: 8_192, d1: 4_096, most: 5_000_000_000 },
 };
-const text = coordinatorMetrics(FIGURES, { instance: "evm", version: "2.0.0", startedAt: 1_500 });
+const text = coordinatorMetrics(FIGURES, { instance: "evm", version: "2.0.0" });
 
 describe("the metrics of a coordinator", () => {
   it("have every figure of the hub, in the units of Prometheus", () => {

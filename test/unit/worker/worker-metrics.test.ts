@@ -102,7 +102,9 @@ describe("the metrics page", () => {
     const page = await fetch(server.url);
     expect([page.status, page.headers.get("content-type"), await page.text()]).toEqual([200, "text/plain; version=0.0.4; charset=utf-8", "a 1\n"]);
     expect((await fetch(new URL("/", server.url))).status).toBe(404);
-    expect((await fetch(server.url, { method: "POST" })).status).toBe(404);
+    expect((await fetch(`${server.url}?target=1`)).status).toBe(200);
+    const posted = await fetch(server.url, { method: "POST" });
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
     const port = Number(new URL(server.url).port);
     expect(await connectElsewhere(port)).toBe("ECONNREFUSED");
     const scraper = connect(port, "127.0.0.1");
