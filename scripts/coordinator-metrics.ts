@@ -1,6 +1,19 @@
 // What the metrics page of a coordinator shows (`npm run serve -- … --metrics`): the figures of its hub.
+import * as z from "zod";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
 import { metricText, type Sample } from "../src/worker/node/metrics-page.ts";
+
+const Count = z.number();
+/** The figures of a hub, as JSON. */
+export const Figures: z.ZodType<HubFigures> = z.object({
+  since: Count,
+  workers: z.object({ idle: Count, busy: Count }),
+  jobs: z.object({ waiting: Count, settling: Count, leased: Count, orphaned: Count }),
+  ended: z.array(z.object({ type: z.string(), outcome: z.string(), jobs: Count, ms: Count })),
+  payments: z.object({ held: Count, settling: Count, unknown: Count, settled: Count, credit: Count, covered: Count, unresolved: Count }),
+  behind: Count,
+  stored: z.object({ hub: Count, d1: Count, most: Count }),
+});
 
 /** What the page shows besides the figures. */
 type About = { instance: string; version: string };

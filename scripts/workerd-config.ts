@@ -1,4 +1,5 @@
 // What Miniflare needs to know to run one coordinator: the bundle of its sources, its settings, and the port on the Worker itself.
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { availableParallelism } from "node:os";
@@ -77,14 +78,26 @@ class Lines extends Log {
 /** Takes a warning or an error of the coordinator or of its runtime; it can have several lines. */
 type Say = (text: string) => void;
 
-/** The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. @throws when the sources do not bundle */
-export async function configuration(options: WorkerdOptions, listen: Listen, say: Say): Promise<MiniflareOptions> {
+/** The name of the Worker in operator-door.mjs. */
+export const DOOR = "operator-door";
+
+/**
+ * The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. `doorKey` opens {@link DOOR} for this process.
+ * @throws when the sources do not bundle
+ */
+export async function configuration(
+  options: WorkerdOptions,
+  listen: Listen,
+  say: Say,
+  doorKey: string = randomBytes(16).toString("hex"),
+): Promise<MiniflareOptions> {
   const { instance, host, port, stateDir, bundle } = options;
   const file = wranglerFile(instance);
   const platform = { compatibilityDate: file.compatibility_date, compatibilityFlags: file.compatibility_flags };
   // Not the name in the wrangler file: an operator may change that, and the hub would have another folder, an empty one.
   const name = `compute-router-${instance}`;
   const pages = `${name}-pages`;
+  const script = (file: string): string => readFileSync(join(import.meta.dirname, file), "utf8");
   return convertV4MiniflareOptions({
     // Miniflare's own entry point has endpoints for tests. It gets a random port of the loopback interface, and nothing uses it.
     host: "127.0.0.1",
@@ -112,8 +125,17 @@ export async function configuration(options: WorkerdOptions, listen: Listen, say
       {
         ...platform,
         name: pages,
-        modules: [{ type: "ESModule", path: "pages.js", contents: readFileSync(join(import.meta.dirname, "page-files.mjs"), "utf8") }],
+        modules: [{ type: "ESModule", path: "pages.js", contents: script("page-files.mjs") }],
         serviceBindings: { FILES: { disk: { path: join(ROOT, file.assets.directory), writable: false } } },
+      },
+      {
+        ...platform,
+        name: DOOR,
+        modules: [{ type: "ESModule", path: "door.js", contents: script("operator-door.mjs") }],
+        bindings: { DOOR_KEY: doorKey },
+        durableObjects: Object.fromEntries(
+          file.durable_objects.bindings.map(({ name: binding, class_name }) => [binding, { className: class_name, scriptName: name, useSQLite: true }]),
+        ),
       },
     ],
   });

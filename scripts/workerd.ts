@@ -6,16 +6,13 @@ import { subscribe } from "node:diagnostics_channel";
 import { watch } from "node:fs";
 import { platform } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
-import { HUB_NAME } from "../src/coordinator/http/hub-client.ts";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
-import type { WorkerHub } from "../src/coordinator/hub/worker-hub.ts";
 import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
 import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
-import { coordinatorMetrics } from "./coordinator-metrics.ts";
+import { coordinatorMetrics, Figures } from "./coordinator-metrics.ts";
 import { freePort, type Instance, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
 import { connectionsFor, type Front, listenInFront, type WorkerdAddress } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
@@ -24,7 +21,7 @@ import { openFiles } from "./open-files.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, type Listen, v8Flags } from "./workerd-config.ts";
+import { configuration, DOOR, type Listen, v8Flags } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -53,6 +50,7 @@ const DRAIN_MS = 5_000;
 const WAITS_MS = 4_000;
 /** How long the hub may take to answer this process. */
 const ASK_MS = 2_000;
+const DOOR_KEY = randomBytes(16).toString("hex");
 
 /** Where workerd listens behind a front, and how the front reaches it there. */
 async function behindFront(): Promise<{ listen: Listen; to: WorkerdAddress }> {
@@ -115,10 +113,10 @@ async function main(): Promise<void> {
     void miniflare.dispose().finally(() => process.exit(0));
   };
   const leave = async (): Promise<void> => {
-    const isBusy = await askHub(miniflare, (hub) => hub.leave(WAITS_MS)).catch(() => true);
+    const isBusy = await askHub(miniflare, `leave?ms=${WAITS_MS}`).catch(() => true);
     runtime.drain(end);
     // A worker that runs a job may send its result, and a settlement may end; workers without a job would only be waited for.
-    if (!isBusy) front?.endSockets();
+    if (isBusy === false) front?.endSockets();
   };
   // A supervisor can signal all processes, and then the parent does so too: the requests in progress still get their time.
   const stop = (): void => {
@@ -154,14 +152,12 @@ async function main(): Promise<void> {
   clock.watch((ms) => void miniflare.ready.then(() => renew(ms)).catch(() => {}));
 }
 
-/** The hub, as this process alone can call it. */
-type OwnHub = Pick<WorkerHub, "figures" | "leave">;
-
-/** Calls the hub. @throws if that takes too long, as it does while workerd is stopped */
-async function askHub<T>(miniflare: Miniflare, ask: (hub: OwnHub) => Promise<T>): Promise<T> {
-  const { HUB } = await miniflare.getBindings<{ HUB: { getByName(name: string): OwnHub } }>();
-  const late = delay(ASK_MS, null, { ref: false }).then(() => Promise.reject(new Error("the hub does not answer")));
-  return await Promise.race([ask(HUB.getByName(HUB_NAME)), late]);
+/** Asks the hub through {@link DOOR}. @throws if that takes too long, as it does while workerd is stopped */
+async function askHub(miniflare: Miniflare, what: string): Promise<unknown> {
+  const headers = { "MF-Route-Override": DOOR, "x-door-key": DOOR_KEY };
+  const response = await miniflare.dispatchFetch(`http://door/${what}`, { headers, signal: AbortSignal.timeout(ASK_MS) });
+  if (!response.ok) throw new Error(`the hub answers ${response.status}`);
+  return await response.json();
 }
 
 /** Serves the metrics page. @throws if nobody can listen there */
@@ -169,7 +165,10 @@ async function listenForMetrics(address: MetricsAddress, instance: Instance, min
   const about = { instance, version: packageVersion() };
   // Pages that are asked for at the same time share an answer.
   let asked: Promise<HubFigures> | null = null;
-  const figures = (): Promise<HubFigures> => (asked ??= askHub(miniflare, (hub) => hub.figures()).finally(() => (asked = null)));
+  const figures = (): Promise<HubFigures> =>
+    (asked ??= askHub(miniflare, "figures")
+      .then((answer) => Figures.parse(answer))
+      .finally(() => (asked = null)));
   try {
     const { url } = await serveMetrics(address, async () => coordinatorMetrics(await figures(), about));
     console.error(`metrics at ${url}`);
@@ -181,7 +180,7 @@ async function listenForMetrics(address: MetricsAddress, instance: Instance, min
 }
 
 function configured(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
-  return configuration(options, listen, (text) => console.error(text));
+  return configuration(options, listen, (text) => console.error(text), DOOR_KEY);
 }
 
 /** The warnings for what is set and has no effect. */

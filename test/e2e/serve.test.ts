@@ -50,8 +50,8 @@ describe("npm run serve", () => {
   let child: Started;
   /** The second one, which may open few files. */
   let limited: Started;
-  const worker = (): PlainWorker => {
-    const created = new PlainWorker(`${url.replace("http", "ws")}/`, { acks: true });
+  const worker = (...capabilities: string[]): PlainWorker => {
+    const created = new PlainWorker(`${url.replace("http", "ws")}/`, { acks: true, ...(capabilities.length > 0 && { capabilities }) });
     finallyDo(() => created.close());
     return created;
   };
@@ -191,7 +191,7 @@ describe("npm run serve", () => {
   });
 
   it("[WS4, API6] stops at once when no job runs: workers are told that they may come again, and who waits for a job gets it as it is", async () => {
-    const one = worker();
+    const one = worker("TASK");
     await one.connect();
     const waiting = fetch(`${url}/v1/jobs/commit/cheap`, {
       method: "POST",

@@ -23,6 +23,7 @@ export class PlainWorker {
   readonly #url: string;
   readonly #key: KeyObject;
   readonly #acks: boolean;
+  readonly #capabilities: readonly string[];
   #socket: WebSocket | null = null;
   #heartbeat: NodeJS.Timeout | undefined;
   /** Where in `frames` this connection begins. */
@@ -32,9 +33,10 @@ export class PlainWorker {
   #serves = false;
 
   /** With `acks` it announces and does the one thing more that has it given jobs from its first moment on [JB2]. */
-  constructor(url: string, { acks = false }: { acks?: boolean } = {}) {
+  constructor(url: string, { acks = false, capabilities = ["LLM_INFER", "TASK"] }: { acks?: boolean; capabilities?: readonly string[] } = {}) {
     this.#url = url;
     this.#acks = acks;
+    this.#capabilities = capabilities;
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     this.#key = privateKey;
     this.publicKey = publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("hex");
@@ -67,7 +69,7 @@ export class PlainWorker {
       type: "register",
       provider_pubkey: this.publicKey,
       provider_type: "DESKTOP",
-      capabilities: ["LLM_INFER", "TASK"],
+      capabilities: this.#capabilities,
       ...(this.#acks && { features: ["ack"] }),
     });
     this.#heartbeat = setInterval(() => this.send({ type: "heartbeat", provider_pubkey: this.publicKey }), 10_000);

@@ -5,7 +5,7 @@ import type { Hub } from "../hub/rpc.ts";
 import { TUNING } from "../tuning.ts";
 
 /** The name of the hub: each instance has one. */
-export const HUB_NAME = "hub";
+const HUB_NAME = "hub";
 
 /** workerd's message if the hub's class lacks the method: during a deploy a new router may call a hub of an older version. */
 const UNKNOWN_METHOD = /^The RPC receiver does not implement the method /;
