@@ -159,6 +159,12 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await tab.shows("Off");
       await tab.press("Start");
       await tab.shows("Ready");
+      // The second click of a double click does not start it again.
+      await tab.page.getByRole("button", { name: "Stop", exact: true }).dblclick();
+      await tab.shows("Off");
+      expect(await tab.page.evaluate(() => localStorage.getItem("compute-router-worker"))).toContain('"wanted":false');
+      await tab.press("Start");
+      await tab.shows("Ready");
     });
 
     it("[WS11] pauses while its page is hidden, if its owner chose that, and says so", async () => {

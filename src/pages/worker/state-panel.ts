@@ -24,7 +24,9 @@ export class StatePanel {
   #lastJob: { job: NonNullable<Report["job"]>; until: number } | null = null;
 
   constructor(onAct: (act: View["button"]["act"]) => void) {
-    this.#button.addEventListener("click", () => {
+    this.#button.addEventListener("click", ({ detail: clicks }) => {
+      // The second click of a double click: the button may mean the opposite by then.
+      if (clicks > 1) return;
       const act = this.#button.dataset["act"];
       if (act === "start" || act === "rest" || act === "stop" || act === "reload") onAct(act);
     });

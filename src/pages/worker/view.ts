@@ -39,7 +39,7 @@ export function viewOf(situation: Situation): View {
   const { report, wanted, pause } = situation;
   if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
   if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
-  // A session that was told to leave and has not said so yet: with "Start" in place of the button, the second click of a double click would start it again.
+  // A session that was told to leave and may not have said so yet: "Start" would be there for a moment only.
   if (!wanted && (report.leaving || report.link.kind !== "off")) return leaving(report, "Finishing", "then stops");
   if (!wanted) {
     const idle = "Start to take small text jobs. Each result is signed with this device's key.";
