@@ -247,6 +247,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       const id = await commit(coordinator.url, "cheap", task("Half way.", "classify"));
       await until("running", async () => ((await get(`${coordinator.url}/v1/jobs/${id}`)).body.status === "running" ? true : undefined));
       await tab.shows("Working");
+      await tab.kept(1);
       await tab.page.close();
       const again = await open();
       await again.shows("Ready");
