@@ -5,6 +5,7 @@ import { builtinModules } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
+import { CHANNEL_KEY } from "../src/coordinator/http/shared-channel.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
 import { temporaryFolderOf } from "./state-folder.ts";
@@ -78,18 +79,20 @@ class Lines extends Log {
 /** Takes a warning or an error of the coordinator or of its runtime; it can have several lines. */
 type Say = (text: string) => void;
 
-/** The name of the Worker in operator-door.mjs. */
+/** The name of the Worker in operator-door.mjs, and the header with its key. */
 export const DOOR = "operator-door";
+export const DOOR_KEY_HEADER = "x-door-key";
 
 /**
- * The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. `doorKey` opens {@link DOOR} for this process.
+ * The configuration of a coordinator whose workerd listens at `listen`; its pages must be built. `door` is what opens {@link DOOR} for this process: its key,
+ * and where it listens for the channel of the front; null without a front.
  * @throws when the sources do not bundle
  */
 export async function configuration(
   options: WorkerdOptions,
   listen: Listen,
   say: Say,
-  doorKey: string = randomBytes(16).toString("hex"),
+  door: { key: string; listen: Listen | null } = { key: randomBytes(16).toString("hex"), listen: null },
 ): Promise<MiniflareOptions> {
   const { instance, host, port, stateDir, bundle } = options;
   const file = wranglerFile(instance);
@@ -116,7 +119,7 @@ export async function configuration(
         ...platform,
         name,
         modules: [{ type: "ESModule", path: "main.js", contents: bundle === null ? await bundled(file.main, options) : readFileSync(bundle, "utf8") }],
-        bindings: { ...localHost(host, port), ...variables(options) },
+        bindings: { ...localHost(host, port), ...variables(options), ...(door.listen !== null && { [CHANNEL_KEY]: door.key }) },
         durableObjects: Object.fromEntries(file.durable_objects.bindings.map(({ name, class_name }) => [name, { className: class_name, useSQLite: true }])),
         d1Databases: file.d1_databases.map(({ binding }) => binding),
         serviceBindings: { [file.assets.binding]: pages },
@@ -132,7 +135,8 @@ export async function configuration(
         ...platform,
         name: DOOR,
         modules: [{ type: "ESModule", path: "door.js", contents: script("operator-door.mjs") }],
-        bindings: { DOOR_KEY: doorKey },
+        bindings: { DOOR_KEY: door.key },
+        unsafeDirectSockets: door.listen === null ? [] : [door.listen],
         durableObjects: Object.fromEntries(
           file.durable_objects.bindings.map(({ name: binding, class_name }) => [binding, { className: class_name, scriptName: name, useSQLite: true }]),
         ),

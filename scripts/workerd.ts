@@ -8,20 +8,23 @@ import { platform } from "node:os";
 import { dirname, join } from "node:path";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
+import { readSettings } from "../src/coordinator/config.ts";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
+import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/shared-channel.ts";
 import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
 import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
 import { coordinatorMetrics, Figures } from "./coordinator-metrics.ts";
 import { freePort, type Instance, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, type Front, listenInFront, type WorkerdAddress } from "./front.ts";
+import { connectionsFor, type Front, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
+import type { WorkerdAddress } from "./front-passage.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
 import { openFiles } from "./open-files.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
-import { configuration, DOOR, type Listen, v8Flags } from "./workerd-config.ts";
+import { configuration, DOOR, DOOR_KEY_HEADER, type Listen, v8Flags } from "./workerd-config.ts";
 
 /** What the parent asks for. */
 const Options: z.ZodType<WorkerdOptions> = z.strictObject({
@@ -83,6 +86,7 @@ async function main(): Promise<void> {
   const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
   const behind = limits === null ? null : await behindFront();
+  const door = limits === null ? null : await behindFront();
   const listen = behind?.listen ?? { host, port };
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
   buildPages();
@@ -91,7 +95,7 @@ async function main(): Promise<void> {
   if (asked.serves) process.umask(0o077);
   holdFolder(asked.stateDir, (line) => console.error(line));
   await endOrphan(asked.stateDir);
-  const config = await configured(options, listen);
+  const config = await configured(options, listen, door?.listen ?? null);
   const clock = new WallClock();
   const runtime = new Runtime((pid) => {
     noteRuntime(asked.stateDir, pid);
@@ -123,6 +127,7 @@ async function main(): Promise<void> {
     if (stopping) return;
     stopping = true;
     front?.close();
+    front?.leave();
     if (options.serves) void leave();
     else end();
   };
@@ -131,7 +136,15 @@ async function main(): Promise<void> {
   // The parent has ended meanwhile: nobody waits for those requests.
   process.stdin.once("end", () => stopping && end());
   await miniflare.ready;
-  if (limits !== null && behind !== null) front = await listenInFront({ host, port, to: behind.to, most, peerHeader, ...limits });
+  if (limits !== null && behind !== null && door !== null) {
+    // A paid commit must notice that its client has left [API9], and must outlive the hub.
+    const channel = {
+      to: door.to,
+      headers: { [DOOR_KEY_HEADER]: DOOR_KEY, [CHANNEL_KEY_HEADER]: DOOR_KEY },
+      commits: readSettings(variables(asked)).testnetMode,
+    };
+    front = await listenInFront({ host, port, to: behind.to, most, peerHeader, channel, ...limits });
+  }
   const cron = async (): Promise<void> => {
     const worker = await miniflare.getWorker();
     await worker.scheduled();
@@ -143,7 +156,7 @@ async function main(): Promise<void> {
   // At once too: it creates D1. Otherwise a command of the operator could do that first, as another user.
   fire();
   setInterval(fire, options.cronMs);
-  if (options.watches) watchSources(options, listen, miniflare);
+  if (options.watches) watchSources(options, async () => miniflare.setOptions(await configured(options, listen, door?.listen ?? null)));
   const renew = (ms: number): void => {
     if (stopping || !runtime.end(options.serves)) return;
     console.error(`the system clock went back by ${Math.round(ms / 1_000)} s: workerd is ended and started again, because its timers would wait for so long`);
@@ -154,7 +167,7 @@ async function main(): Promise<void> {
 
 /** Asks the hub through {@link DOOR}. @throws if that takes too long, as it does while workerd is stopped */
 async function askHub(miniflare: Miniflare, what: string): Promise<unknown> {
-  const headers = { "MF-Route-Override": DOOR, "x-door-key": DOOR_KEY };
+  const headers = { "MF-Route-Override": DOOR, [DOOR_KEY_HEADER]: DOOR_KEY };
   const response = await miniflare.dispatchFetch(`http://door/${what}`, { headers, signal: AbortSignal.timeout(ASK_MS) });
   if (!response.ok) throw new Error(`the hub answers ${response.status}`);
   return await response.json();
@@ -179,8 +192,8 @@ async function listenForMetrics(address: MetricsAddress, instance: Instance, min
   }
 }
 
-function configured(options: WorkerdOptions, listen: Listen): Promise<MiniflareOptions> {
-  return configuration(options, listen, (text) => console.error(text), DOOR_KEY);
+function configured(options: WorkerdOptions, listen: Listen, door: Listen | null): Promise<MiniflareOptions> {
+  return configuration(options, listen, (text) => console.error(text), { key: DOOR_KEY, listen: door });
 }
 
 /** The warnings for what is set and has no effect. */
@@ -237,11 +250,11 @@ function giveUp(error: unknown): void {
 }
 
 /** Runs the sources again after each edit, as a deployment does: every Durable Object starts again and every socket is closed. */
-function watchSources(options: WorkerdOptions, listen: Listen, miniflare: Miniflare): void {
+function watchSources(options: WorkerdOptions, runAgain: () => Promise<void>): void {
   let edit: NodeJS.Timeout | undefined;
   const reload = async (): Promise<void> => {
     buildPages();
-    await miniflare.setOptions(await configured(options, listen));
+    await runAgain();
   };
   const onEdit = (): void => {
     clearTimeout(edit);

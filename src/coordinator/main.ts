@@ -1,13 +1,24 @@
 // The entry of the Worker: REST, cron, and the exported Durable Object.
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
-import { askHub } from "./http/hub-client.ts";
+import { askHub, insideHub } from "./http/hub-client.ts";
+import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { buildIndexes } from "./store/database.ts";
+import { CHANNEL_KEY, openChannel, opensChannel } from "./http/shared-channel.ts";
 import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";
-export { WorkerHub } from "./hub/worker-hub.ts";
+
+/** The hub. Outside Cloudflare it also has the router in it, for the requests that the front sends together. */
+export class WorkerHub extends Hub {
+  override async fetch(request: Request): Promise<Response> {
+    if (!opensChannel(request, this.env[CHANNEL_KEY])) return super.fetch(request);
+    const env = insideHub(this.env, this);
+    const context = { waitUntil: (task: Promise<unknown>) => this.ctx.waitUntil(task), passThroughOnException: () => {}, props: {} };
+    return openChannel((short) => app.fetch(short, env, context));
+  }
+}
 
 /** A coordinator instance. `fetch` serves the REST routes; the cron deletes old rows, builds indexes of a large D1, and wakes a hub that missed an alarm. */
 export default {

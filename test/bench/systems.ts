@@ -57,6 +57,7 @@ const OURS: System[] = [
   { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },
   { name: "ours-wait", label: "this coordinator, Prefer: wait", waits: true, missing: () => null, start: startOurs },
   { name: "ours-front", label: "this coordinator behind its front, commit + GET", waits: false, missing: () => null, start: startBehindFront },
+  { name: "ours-front-wait", label: "this coordinator behind its front, Prefer: wait", waits: true, missing: () => null, start: startBehindFront },
 ];
 
 /** The platform alone. */

@@ -72,6 +72,7 @@ it("[LM2] no request reaches workerd without the address of its client, however 
     limitsClients: false,
     trustedIpHeader: null,
     peerHeader: "x-peer",
+    channel: null,
   };
   const tuning = { now: () => performance.now(), sweepMs: 5_000, mostStalled: 100, addressOf: () => ADDRESS };
   const front = await listenInFront({ ...options, messages: { perSecond: 50, burst: 200 } }, tuning);

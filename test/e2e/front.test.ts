@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import * as z from "zod";
 import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
+import { CHANNEL_KEY_HEADER } from "../../src/coordinator/http/shared-channel.ts";
 import { listenInFront } from "../../scripts/front.ts";
 import { startBundled } from "../support/bundle.ts";
 import { startHere } from "../support/coordinator-here.ts";
@@ -166,6 +167,64 @@ describe("the front of npm run serve", () => {
     expect((await job()).body).toMatchObject({ result: { error: "cancelled" } });
   });
 
+  describe("short requests, which go to the hub on one socket", () => {
+    const ID = "019acd00-0000-7000-8000-0123456789ab";
+    const BODY = JSON.stringify({ job_type: "TASK", user_id: "nobody", payload: { task_type: "classify", input: "x" } });
+    const poll = `GET /v1/jobs/${ID} HTTP/1.1`;
+    const commit = (path = "cheap") => `POST /v1/jobs/commit/${path} HTTP/1.1`;
+    const written = (line: string, headers: string, body: string): string =>
+      `${line}\r\nHost: 127.0.0.1:${port}\r\n${line.startsWith("POST") ? `Content-Length: ${Buffer.byteLength(body)}\r\n` : ""}${headers}\r\n${body}`;
+    /** The answer to a request on a new connection: its head, and both without what differs each time. */
+    async function answerTo(request: string): Promise<{ head: string; same: unknown }> {
+      const socket = await open();
+      const { bytes } = collect(socket);
+      socket.write(request);
+      const [head, body] = await until("a whole answer", () => {
+        const [top = "", rest = ""] = bytes().toString().split("\r\n\r\n");
+        const length = /content-length: (\d+)/i.exec(top)?.[1];
+        return length !== undefined && Buffer.byteLength(rest) === Number(length) ? [top, rest] : undefined;
+      });
+      socket.destroy();
+      const [line = "", ...lines] = head.split("\r\n");
+      const headers = lines.map((text) => text.replace(/^[^:]*/, (name) => name.toLowerCase()).replace(/^(x-request-id|x-cancel-token): .*/, "$1"));
+      return { head, same: [line, headers.toSorted(), body.replace(/[\da-f]{8}-[\da-f-]{27}/g, "ID").replace(/\d{4}-[\d-]{5}T[\d:.]+Z/g, "TIME")] };
+    }
+
+    it.each([
+      ["a poll", poll, "", ""],
+      ["a commit", commit(), "", BODY],
+      ["a fast commit", commit("fast"), "Content-Type: text/plain\r\nAccept: */*\r\nUser-Agent: a\r\n", BODY],
+      ["a commit that waits", commit(), "Prefer: wait=1\r\n", BODY],
+      ["a commit with a byte order mark", commit(), "", `\ufeff${BODY}`],
+      ["a body that is no JSON", commit(), "", "{"],
+      ["an empty body", commit(), "", ""],
+      ["a payload that is wrong", commit(), "", "[1]"],
+      ["a compressed body", commit(), "Content-Encoding: gzip\r\n", BODY],
+      ["a key that is too long", commit(), `Idempotency-Key: ${"k".repeat(300)}\r\n`, BODY],
+      ["a page of another site", commit(), "Origin: https://evil.example\r\n", BODY],
+      ["a PRIVATE job of an unknown user", commit(), "", BODY.replace("{", '{"privacy_class":"PRIVATE",')],
+      ["a header that comes twice", poll, "Origin: a\r\nOrigin: b\r\n", ""],
+    ])("%s is answered as it is without that socket", async (_, line, headers, body) => {
+      const short = await answerTo(written(line, headers, body));
+      // A request with a TE is passed on to workerd, which writes the names of headers with capitals.
+      const passed = await answerTo(written(line, `${headers}TE: trailers\r\n`, body));
+      expect([short.head, passed.head].map((head) => /content-type/i.exec(head)?.[0])).toEqual(["content-type", "Content-Type"]);
+      expect(short.same).toEqual(passed.same);
+    });
+
+    it("a stranger opens no such socket: with a wrong key it is that of a worker, which may send no requests", async () => {
+      const socket = new WebSocket(coordinator.socketUrl, { headers: { [CHANNEL_KEY_HEADER]: "0".repeat(32) } });
+      const [first] = await once(socket, "message");
+      expect(JSON.parse(String(first))).toMatchObject({ type: "challenge" });
+      const answers: string[] = [];
+      socket.on("message", (data: Buffer) => answers.push(data.toString()));
+      socket.send(JSON.stringify([[1, "GET", `${coordinator.url}/v1/health`, [], null]]));
+      const [code] = await once(socket, "close");
+      expect(code).toBeGreaterThan(1000);
+      expect(answers.join()).not.toContain("workers_online");
+    });
+  });
+
   it("an honest socket pings, is answered, and closes", async () => {
     const socket = new WebSocket(coordinator.socketUrl);
     await once(socket, "message");
@@ -202,6 +261,7 @@ describe("the address of a client", () => {
       limitsClients: true,
       trustedIpHeader: null,
       peerHeader,
+      channel: null,
       messages: { perSecond: 50, burst: 200 },
     };
     const front = await listenInFront(options, { now: () => performance.now(), sweepMs: 5_000, mostStalled: 100, addressOf: () => address });

@@ -43,6 +43,16 @@ export async function askHub<T>(env: Env, ask: (hub: Hub, again: boolean) => Pro
   }
 }
 
+/** For a router inside the hub, the `env` of the one outside: what is noted of an instance counts for both. */
+const outside = new WeakMap<Env, Env>();
+
+/** The `env` of a router that runs inside the hub, and calls it directly. */
+export function insideHub(env: Env, hub: Hub): Env {
+  const inside: Env = { ...env, HUB: { getByName: () => hub } };
+  outside.set(inside, env);
+  return inside;
+}
+
 /**
  * When the last commit of an instance failed because the hub could not be reached or could not write it, ms since the epoch. A commit that works deletes it.
  */
@@ -50,13 +60,14 @@ const notStored = new WeakMap<Env, number>();
 
 /** The same as {@link askHub} for a call that writes a job, and notes for {@link storesCommits} whether it worked. No stranger must be able to make it fail. */
 export async function askHubToStore<T>(env: Env, ask: (hub: Hub, again: boolean) => Promise<T>): Promise<T> {
+  const instance = outside.get(env) ?? env;
   try {
     const answer = await askHub(env, ask);
-    if (typeof answer === "object" && answer !== null && Reflect.get(answer, "reason") === "overloaded") notStored.set(env, Date.now());
-    else notStored.delete(env);
+    if (typeof answer === "object" && answer !== null && Reflect.get(answer, "reason") === "overloaded") notStored.set(instance, Date.now());
+    else notStored.delete(instance);
     return answer;
   } catch (error) {
-    if (error instanceof HubUnavailable) notStored.set(env, Date.now());
+    if (error instanceof HubUnavailable) notStored.set(instance, Date.now());
     throw error;
   }
 }

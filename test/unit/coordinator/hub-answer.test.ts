@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Env } from "../../../src/coordinator/config.ts";
-import { HubAnswer } from "../../../src/coordinator/http/hub-client.ts";
+import { askHubToStore, HubAnswer, HubUnavailable, insideHub, storesCommits } from "../../../src/coordinator/http/hub-client.ts";
 import type { Hub } from "../../../src/coordinator/hub/rpc.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 
@@ -106,4 +106,14 @@ test("[JB10] an answer of the time before the clock was set back is not used", a
   const next = ask();
   questions[1]?.resolve(2);
   expect(await next).toBe(2);
+});
+
+test("[LM3] a commit that a router inside the hub could not store counts for the instance, and one that it could store too", async () => {
+  const hub: Hub = { ...Object.create(null) };
+  const env: Env = { HUB: { getByName: () => hub }, ...Object.create(null) };
+  const inside = insideHub(env, hub);
+  await expect(askHubToStore(inside, () => Promise.reject(Object.assign(new Error("busy"), { overloaded: true })))).rejects.toThrow(HubUnavailable);
+  expect(storesCommits(env, Date.now())).toBe(false);
+  await askHubToStore(inside, async () => ({ ok: true }));
+  expect(storesCommits(env, Date.now())).toBe(true);
 });

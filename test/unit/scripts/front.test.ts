@@ -11,7 +11,9 @@ import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { type Front, type FrontOptions, listenInFront, MOST_STALLED, SILENT_MS, STALLED_MS } from "../../../scripts/front.ts";
+import { SILENT_MS } from "../../../scripts/front-passage.ts";
+import { MOST_STALLED, STALLED_MS } from "../../../scripts/front-stalls.ts";
+import { type Front, type FrontOptions, listenInFront } from "../../../scripts/front.ts";
 import { variables } from "../../../scripts/variables.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { temporaryFolder } from "../../support/coordinator.ts";
@@ -80,6 +82,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
         limitsClients: true,
         trustedIpHeader: null,
         peerHeader: null,
+        channel: null,
         messages: { perSecond: 50, burst: 200 },
       },
       ...options,

@@ -1,0 +1,321 @@
+// The front with a channel, before another server in workerd's place, and with a hub that answers when a test wants it to.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, Socket } from "node:net";
+import { describe, expect, test } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
+import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
+import { type FrontOptions, listenInFront } from "../../../scripts/front.ts";
+import type { SharedAnswer, SharedRequest } from "../../../src/coordinator/http/shared-channel.ts";
+import { finallyDo } from "../../support/finally.ts";
+import { until } from "../../support/until.ts";
+
+const ID = "019acd00-0000-7000-8000-0123456789ab";
+const POLL = `GET /v1/jobs/${ID} HTTP/1.1\r\nHost: a\r\n\r\n`;
+const OTHER = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
+const commit = (body: string): string => `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+const ADDRESS = "203.0.113.7";
+/** More than the buffers of the system take. */
+const HUGE = "x".repeat(24 * 1024 * 1024);
+
+const portOf = (server: { address(): AddressInfo | string | null }): number => {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+};
+
+async function start({ commits = true, limitsClients = true } = {}) {
+  /** What workerd's place was asked on its own port: method and path. */
+  const passed: string[] = [];
+  const behind = createServer((request, response) => {
+    passed.push(`${request.method} ${request.url}`);
+    request.resume().once("end", () => response.end("passed on"));
+  });
+  const hub = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  behind.listen(0, "127.0.0.1");
+  await Promise.all([once(behind, "listening"), once(hub, "listening")]);
+  /** The messages of the front, and the sockets that it has opened. */
+  const messages: SharedRequest[][] = [];
+  const channels: WebSocket[] = [];
+  const keys: unknown[] = [];
+  hub.on("connection", (socket, { headers }) => {
+    channels.push(socket);
+    keys.push(headers["x-key"]);
+    socket.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString())));
+  });
+  const time = { at: 0, looks: 0 };
+  const now = (): number => {
+    time.looks++;
+    return time.at;
+  };
+  const channel = { to: { host: "127.0.0.1", port: portOf(hub) }, headers: { "x-key": "k" }, commits };
+  const options: FrontOptions = {
+    ...{ host: "127.0.0.1", port: 0, to: { host: "127.0.0.1", port: portOf(behind) }, most: 100, limitsClients, trustedIpHeader: null, peerHeader: "x-peer" },
+    ...{ messages: { perSecond: 50, burst: 200 }, channel },
+  };
+  const front = await listenInFront(options, { now, sweepMs: 5, mostStalled: 2, addressOf: () => ADDRESS });
+  finallyDo(() => {
+    front.close();
+    front.leave();
+    hub.close();
+    for (const socket of channels) socket.terminate();
+    behind.closeAllConnections();
+    behind.close();
+  });
+  await until("a channel", () => channels.length > 0 || undefined);
+  /** The requests that the hub got. */
+  const asked = (): SharedRequest[] => messages.flat();
+  return {
+    ...{ front, passed, messages, channels, keys, asked },
+    /** Waits until the hub has got so many requests. */
+    askedFor: (count: number) => until(`${count} requests`, () => (asked().length >= count ? asked() : undefined)),
+    answer: (...answers: SharedAnswer[]) => channels.at(-1)?.send(JSON.stringify(answers)),
+    dial: async (): Promise<{ socket: Socket; got: () => string }> => {
+      const socket = connect({ host: "127.0.0.1", port: portOf(front) });
+      socket.on("error", () => {});
+      finallyDo(() => socket.destroy());
+      const chunks: Buffer[] = [];
+      socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+      await once(socket, "connect");
+      return { socket, got: () => Buffer.concat(chunks).toString() };
+    },
+    /** Sets the clock, and waits until the front has looked at its connections some times. */
+    set: async (at: number): Promise<void> => {
+      time.at = at;
+      const before = time.looks;
+      await until("some sweeps", () => time.looks >= before + 4 || undefined);
+    },
+  };
+}
+
+/** Has the front read all answers so far: on the channel they keep their order. */
+async function hasReadAnswers(front: Awaited<ReturnType<typeof start>>): Promise<void> {
+  const other = await front.dial();
+  const count = front.asked().length;
+  other.socket.write(POLL);
+  front.answer([idOf((await front.askedFor(count + 1))[count]), 200, [], "after it"]);
+  await got(other, "after it");
+}
+
+const idOf = (request: SharedRequest | undefined): number => request?.[0] ?? expect.unreachable();
+const got = (client: { got: () => string }, text: string) => until(`“${text}” in ${client.got()}`, () => client.got().includes(text) || undefined);
+const closed = (socket: Socket): Promise<unknown> => until("the end of the connection", () => socket.closed || undefined);
+
+describe("requests on the channel", () => {
+  test("of many clients go together, each with the address of its client last, and each client gets its own answer", async () => {
+    const front = await start();
+    expect(front.keys).toEqual(["k"]);
+    const [one, other] = [await front.dial(), await front.dial()];
+    one.socket.write(commit("Zoë").replace("\r\n\r\n", "\r\nX-Peer: 198.51.100.1\r\n\r\n"));
+    other.socket.write(POLL);
+    const [first, second] = (await front.askedFor(2)).toSorted(([, a], [, b]) => (a < b ? 1 : -1));
+    expect(first?.slice(1)).toEqual([
+      "POST",
+      "http://a/v1/jobs/commit/cheap",
+      [
+        ["host", "a"],
+        ["content-length", "4"],
+        ["x-peer", "198.51.100.1"],
+        ["x-peer", ADDRESS],
+      ],
+      "Zoë",
+    ]);
+    expect(second?.slice(1)).toEqual([
+      "GET",
+      `http://a/v1/jobs/${ID}`,
+      [
+        ["host", "a"],
+        ["x-peer", ADDRESS],
+      ],
+      null,
+    ]);
+    front.answer([idOf(second), 404, [["x-b", "2"]], "b"], [idOf(first), 201, [["x-a", "1"]], "ä"]);
+    await Promise.all([got(one, "ä"), got(other, "\r\n\r\nb")]);
+    expect(one.got()).toBe("HTTP/1.1 201 Created\r\nx-a: 1\r\nContent-Length: 2\r\n\r\nä");
+    expect(other.got()).toBe("HTTP/1.1 404 Not Found\r\nx-b: 2\r\nContent-Length: 1\r\n\r\nb");
+    expect(front.passed).toEqual([]);
+  });
+
+  test("of one client go one after the other, however many it sends at once, and what is none is passed on with all that follows", async () => {
+    const front = await start();
+    const client = await front.dial();
+    client.socket.write(POLL + POLL + OTHER + POLL);
+    const [first] = await front.askedFor(1);
+    front.answer([idOf(first), 200, [], "first"]);
+    const [, second] = await front.askedFor(2);
+    expect(front.passed).toEqual([]);
+    front.answer([idOf(second), 200, [], "second"]);
+    await until("two that were passed on", () => front.passed.length === 2 || undefined);
+    expect(front.passed).toEqual(["GET /other", `GET /v1/jobs/${ID}`]);
+    await until("all answers", () => client.got().split("passed on").length === 3 || undefined);
+    expect(client.got().match(/first|second|passed on/g)).toEqual(["first", "second", "passed on", "passed on"]);
+    expect(front.asked()).toHaveLength(2);
+  });
+
+  test("may come in pieces, and one that does not get complete is passed on", async () => {
+    const front = await start();
+    const [halves, slow] = [await front.dial(), await front.dial()];
+    for (const { socket } of [halves, slow]) socket.write(commit("body").slice(0, -4));
+    halves.socket.write("body");
+    const [request] = await front.askedFor(1);
+    expect(request?.[4]).toBe("body");
+    await front.set(1_001);
+    slow.socket.write("body");
+    await got(slow, "passed on");
+    expect(front.asked()).toHaveLength(1);
+  });
+
+  test("are passed on if they come in more than 8 pieces, and if the channel takes no more", () => {
+    const channel = { isOpen: true, ask: () => expect.unreachable() };
+    const opened = (): { client: Socket; passed: string[]; opening: Opening } => {
+      const [client, passed] = [new Socket(), [] as string[]];
+      const parts = { client, peer: null, mark: null, channel, commits: true, stalls: new Stalls(1), now: () => 0 };
+      return { client, passed, opening: new Opening({ ...parts, pass: (bytes) => passed.push(bytes.toString()) }) };
+    };
+    const slow = opened();
+    for (let n = 0; n < 9; n++) slow.client.emit("data", Buffer.from(POLL[n] ?? ""));
+    expect(slow.passed).toEqual([POLL.slice(0, 9)]);
+    // From then on the bytes belong to the passage.
+    slow.client.emit("data", Buffer.from("x"));
+    expect(slow.passed).toHaveLength(1);
+    channel.isOpen = false;
+    const late = opened();
+    late.client.emit("data", Buffer.from(POLL));
+    expect(late.passed).toEqual([POLL]);
+  });
+
+  test("that the hub does not answer, because the answer is large, are passed on with all that follows", async () => {
+    const front = await start();
+    const client = await front.dial();
+    client.socket.write(POLL + OTHER);
+    const [request] = await front.askedFor(1);
+    front.answer([idOf(request), 0, [], ""]);
+    await until("both", () => client.got().split("passed on").length === 3 || undefined);
+    expect(front.passed).toEqual([`GET /v1/jobs/${ID}`, "GET /other"]);
+  });
+
+  test("are polls only where commits are none [PY5]", async () => {
+    const front = await start({ commits: false });
+    const [commits, polls] = [await front.dial(), await front.dial()];
+    commits.socket.write(commit("x"));
+    await got(commits, "passed on");
+    polls.socket.write(POLL);
+    await front.askedFor(1);
+  });
+
+  test("whose client has left are answered to nobody, and those behind them are not asked", async () => {
+    const front = await start();
+    const [half, broken] = [await front.dial(), await front.dial()];
+    half.socket.end(POLL + POLL);
+    await front.askedFor(1);
+    await closed(half.socket);
+    broken.socket.write(POLL);
+    const [first, second] = await front.askedFor(2);
+    broken.socket.resetAndDestroy();
+    front.answer([idOf(first), 200, [], "x"], [idOf(second), 200, [], "x"]);
+    const next = await front.dial();
+    next.socket.write(POLL);
+    await front.askedFor(3);
+    expect(half.got()).toBe("");
+    expect(front.asked()).toHaveLength(3);
+  });
+});
+
+describe("a channel that ends", () => {
+  test("its requests get 503 with the headers of any error, and another one opens", async () => {
+    const front = await start();
+    const client = await front.dial();
+    client.socket.write(POLL);
+    await front.askedFor(1);
+    front.channels[0]?.terminate();
+    await got(client, "overloaded");
+    const [head = "", body = ""] = client.got().split("\r\n\r\n");
+    expect(head).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\nContent-Type: application\/json\r\nRetry-After: \d+\r\nX-Request-Id: /);
+    expect(JSON.parse(body)).toEqual({ error: "overloaded", request_id: expect.stringMatching(/^[\da-f-]{36}$/) });
+    // Until then everything is passed on.
+    client.socket.write(POLL);
+    await got(client, "passed on");
+    await until("another channel", () => front.channels.length === 2 || undefined);
+    const next = await front.dial();
+    next.socket.write(POLL);
+    const [, second] = await front.askedFor(2);
+    front.answer([idOf(second), 200, [], "again"]);
+    await got(next, "again");
+  });
+
+  test("when the coordinator stops, after the last answer: idle connections end at once, the others with their answer", async () => {
+    const front = await start();
+    const [idle, waits] = [await front.dial(), await front.dial()];
+    waits.socket.write(POLL + POLL);
+    const [request] = await front.askedFor(1);
+    front.front.close();
+    front.front.leave();
+    await closed(idle.socket);
+    expect(front.channels[0]?.readyState).toBe(1);
+    front.answer([idOf(request), 200, [], "last"]);
+    await closed(waits.socket);
+    expect(waits.got()).toBe("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast");
+    await until("the end of the channel", () => front.channels[0]?.readyState === 3 || undefined);
+    expect(front.asked()).toHaveLength(1);
+  });
+});
+
+describe("who is dropped", () => {
+  test(`[LM1] a client that sends nothing for ${IDLE_MS / 1_000} s, not before, and not one that waits`, async () => {
+    const front = await start();
+    const [silent, waits] = [await front.dial(), await front.dial()];
+    waits.socket.write(POLL);
+    const [request] = await front.askedFor(1);
+    await front.set(IDLE_MS);
+    expect(silent.socket.closed).toBe(false);
+    await front.set(IDLE_MS + 1);
+    await closed(silent.socket);
+    front.answer([idOf(request), 200, [], "late"]);
+    await got(waits, "late");
+    await front.set(2 * IDLE_MS + 2);
+    await closed(waits.socket);
+  });
+
+  test("[LM1] a client that reads nothing: until it does, nothing more is asked or passed on for it", async () => {
+    const front = await start();
+    const client = await front.dial();
+    client.socket.pause();
+    client.socket.write(POLL + POLL + POLL.slice(0, 9));
+    const [request] = await front.askedFor(1);
+    front.answer([idOf(request), 200, [], HUGE]);
+    await hasReadAnswers(front);
+    await front.set(5_000);
+    expect(front.asked()).toHaveLength(2);
+    client.socket.resume();
+    const [, , next] = await front.askedFor(3);
+    client.socket.pause();
+    front.answer([idOf(next), 200, [], HUGE]);
+    await hasReadAnswers(front);
+    await front.set(5_000 + STALLED_MS);
+    await front.set(5_001 + STALLED_MS);
+    client.socket.resume();
+    await closed(client.socket);
+    expect(front.passed).toEqual([]);
+  });
+
+  test(`[LM1] a client that reads nothing of its answer for ${STALLED_MS / 1_000} s, or if too many do so`, async () => {
+    const front = await start();
+    for (let n = 1; n <= 3; n++) {
+      const client = await front.dial();
+      client.socket.pause();
+      client.socket.write(POLL);
+      const request = (await front.askedFor(n))[n - 1];
+      front.answer([idOf(request), 200, [], HUGE]);
+    }
+    const ended = async () => {
+      const open = await new Promise<number>((resolve) => front.front.getConnections((_, count) => resolve(count)));
+      return 3 - open;
+    };
+    await until("one that was dropped", async () => ((await ended()) === 1 ? true : undefined));
+    await front.set(STALLED_MS);
+    expect(await ended()).toBe(1);
+    await front.set(STALLED_MS + 1);
+    await until("all that were dropped", async () => ((await ended()) === 3 ? true : undefined));
+  });
+});
