@@ -1,7 +1,7 @@
 // The socket from the front to the hub on which the short requests of all clients go together (docs/decisions/0019). It opens again when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import type { SharedAnswer, SharedRequest } from "../src/coordinator/http/shared-channel.ts";
+import type { SharedAnswer, SharedRequest } from "../src/coordinator/http/shared-messages.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 

@@ -5,7 +5,8 @@ import { askHub, insideHub } from "./http/hub-client.ts";
 import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { buildIndexes } from "./store/database.ts";
-import { CHANNEL_KEY, openChannel, opensChannel } from "./http/shared-channel.ts";
+import { openChannel, opensChannel } from "./http/shared-channel.ts";
+import { CHANNEL_KEY } from "./http/shared-messages.ts";
 import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";

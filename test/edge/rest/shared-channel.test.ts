@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { CHANNEL_KEY, CHANNEL_KEY_HEADER, LONGEST_POLL, type SharedAnswer, type SharedRequest } from "../../../src/coordinator/http/shared-channel.ts";
+import { LONGEST_POLL } from "../../../src/coordinator/http/shared-channel.ts";
+import { CHANNEL_KEY, CHANNEL_KEY_HEADER, type SharedAnswer, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
 const KEY = "0123456789abcdef";

@@ -7,7 +7,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
 import { type FrontOptions, listenInFront } from "../../../scripts/front.ts";
-import type { SharedAnswer, SharedRequest } from "../../../src/coordinator/http/shared-channel.ts";
+import type { SharedAnswer, SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { finallyDo } from "../../support/finally.ts";
 import { until } from "../../support/until.ts";
 
