@@ -17,6 +17,8 @@ const MEMBER = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*((?:[!-~](?:[ -~]*[!-~])?)?)[ \t]*
 const HOST = /^(?:[\w.-]{1,253}|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const LENGTH = /^\d{1,6}$/;
 const HEAD_END = "\r\n\r\n";
+/** As the router reads bodies: it skips a byte order mark. */
+const TEXT = new TextDecoder();
 /** Headers that change how a request is read or answered. Such a request is passed on. */
 const SPECIAL = new Set(["transfer-encoding", "upgrade", "expect", "te", "trailer", "http2-settings", "proxy-connection"]);
 /** Headers of the connection, which end here. */
@@ -44,7 +46,7 @@ export function shortRequestOf(bytes: Buffer, commits: boolean): ShortRequest | 
   if (!isUtf8(body)) return null;
   const url = `http://${host}${target}`;
   if (!URL.canParse(url)) return null;
-  return { method: isPoll ? "GET" : "POST", url, headers, body: isPoll ? null : body.toString(), bytes: from + length };
+  return { method: isPoll ? "GET" : "POST", url, headers, body: isPoll ? null : TEXT.decode(body), bytes: from + length };
 }
 
 /** True if a line ends in LF alone: the empty line after the head may do so too. */

@@ -6,6 +6,7 @@ import { type Env, type Settings, SettingsError } from "../config.ts";
 import { errorFacts, logError, logInvalidSetting } from "../log.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { HubUnavailable } from "./hub-client.ts";
+import { ShortRequest, ShortResponse } from "./short-http.ts";
 
 /**
  * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `endCheck` gives back the place of a payment
@@ -20,16 +21,28 @@ export type AppContext = Context<AppEnv>;
 /** The statuses of error answers. */
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
 
+/** Answers with a JSON text. A short request gets a short response: its routes answer with nothing else, and must not use `c.header`. */
+export function answerText(c: AppContext, text: string, status: 200 | 201 | ErrorStatus = 200, headers: Record<string, string> = {}): Response {
+  const all = { "Content-Type": "application/json", ...headers };
+  const { raw }: { raw: Request | ShortRequest } = c.req;
+  return raw instanceof ShortRequest ? ShortResponse.of(text, { status, headers: all }) : c.body(text, status, all);
+}
+
+/** The same with a value. */
+export function answerJson(c: AppContext, value: object, status?: 200 | 201 | ErrorStatus, headers?: Record<string, string>): Response {
+  return answerText(c, JSON.stringify(value), status, headers);
+}
+
 /** Answers an error: `{ error }`, and `request_id` too if the status is 500 or more [API1]. */
-export function refuseWith(c: AppContext, status: ErrorStatus, error: string): Response {
+export function refuseWith(c: AppContext, status: ErrorStatus, error: string, headers?: Record<string, string>): Response {
   const body: ErrorBody = status >= 500 ? { error, request_id: c.get("requestId") } : { error };
-  return c.json(body, status);
+  return answerJson(c, body, status, headers);
 }
 
 /** Answers an expected refusal with the status of its code. `retryAfter` is in seconds [API1]. */
 export function refuse(c: AppContext, refusal: Refusal, retryAfter?: number): Response {
-  if (retryAfter !== undefined) c.header("Retry-After", String(Math.max(1, Math.ceil(retryAfter))));
-  return refuseWith(c, REFUSALS[refusal], refusal);
+  const headers = retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(retryAfter))) };
+  return refuseWith(c, REFUSALS[refusal], refusal, headers);
 }
 
 /** Answers an exception. The log gets it with the request id; the client gets neither message nor stack [API1]. */
@@ -51,6 +64,6 @@ export function answerError(thrown: unknown, c: AppContext): Response {
 
 /** Answers all methods of a path other than `methods`: OPTIONS lists the allowed ones, every other method gets 405 [API1]. */
 export function allowOnly(c: AppContext, methods: readonly string[]): Response {
-  c.header("Allow", [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", "));
-  return c.req.method === "OPTIONS" ? c.body(null, 204) : refuse(c, "method_not_allowed");
+  const headers = { Allow: [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ") };
+  return c.req.method === "OPTIONS" ? c.body(null, 204, headers) : refuseWith(c, REFUSALS.method_not_allowed, "method_not_allowed", headers);
 }

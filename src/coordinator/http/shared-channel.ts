@@ -4,6 +4,7 @@ import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
 import { CHANNEL_KEY_HEADER, type SharedAnswer, type SharedRequest } from "./shared-messages.ts";
+import { ShortRequest, ShortResponse } from "./short-http.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
 export const LONGEST_POLL = 64 * KiB;
@@ -33,8 +34,8 @@ export function openChannel(respond: (request: Request) => Response | Promise<Re
   const answer = async ([id, method, url, headers, body]: SharedRequest): Promise<void> => {
     let answered: SharedAnswer;
     try {
-      const response = await respond(new Request(url, { method, headers, body }));
-      const text = await response.text();
+      const response: Response | ShortResponse = await respond(ShortRequest.of({ method, url, headers, body }));
+      const text = response instanceof ShortResponse ? response.body : await response.text();
       answered = body === null && text.length > LONGEST_POLL ? [id, 0, [], ""] : [id, response.status, [...response.headers], text];
     } catch (error) {
       logError("internal_error", { method, ...errorFacts(error) });

@@ -7,7 +7,7 @@ import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTr
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
-import { type AppContext, refuse, refuseWith } from "../http/context.ts";
+import { answerJson, answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
@@ -20,14 +20,10 @@ import { eventStream, readLastEventId } from "../stream/reader.ts";
 
 /** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
 export async function answerAccepted(c: AppContext, answer: AcceptedJob, wait: number): Promise<Response> {
-  if (answer.cancelToken !== undefined) c.header("X-Cancel-Token", answer.cancelToken);
-  const body: CommitResponse = { job_id: answer.jobId };
-  if (wait === 0) return c.json(body, 201);
-  const job = answer.job ?? (await storedJob(c, answer.jobId));
-  if (job === null) return c.json(body, 201);
-  c.header("Preference-Applied", `wait=${wait}`);
-  c.header("Content-Type", "application/json");
-  return c.body(`{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201);
+  const token = answer.cancelToken === undefined ? {} : { "X-Cancel-Token": answer.cancelToken };
+  const job = wait === 0 ? null : (answer.job ?? (await storedJob(c, answer.jobId)));
+  if (job === null) return answerJson(c, { job_id: answer.jobId } satisfies CommitResponse, 201, token);
+  return answerText(c, `{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201, { ...token, "Preference-Applied": `wait=${wait}` });
 }
 
 /** Reads from D1 a job that the hub no longer has. The commit has happened, so a fault of D1 must not fail the answer. */
@@ -48,11 +44,11 @@ export function answerRefused(c: AppContext, answer: Refused): Response {
   switch (answer.reason) {
     case "no_trusted_worker": {
       const body: NoTrustedWorker = { error: answer.reason, job_id: answer.jobId };
-      return c.json(body, 422);
+      return answerJson(c, body, 422);
     }
     case "no_such_model": {
       const body: NoSuchModelBody = { error: answer.reason, models: answer.models };
-      return c.json(body, 404);
+      return answerJson(c, body, 404);
     }
     case "queue_full":
     case "storage_full":
@@ -77,17 +73,19 @@ export async function job(c: AppContext): Promise<Response> {
 
   const { text, settlement, isReached } = await findJobText(c, id, wait);
   if (text === null) return isReached ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
-  setSettlement(c, settlement);
-  c.header("Content-Type", "application/json");
-  return c.body(text);
+  return answerText(c, text, 200, settlementHeaders(settlement));
 }
 
-/** Sets the headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none [PY4]. */
-export function setSettlement(c: AppContext, settlement: string | null): void {
-  if (settlement === null) return;
+/** The headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none [PY4]. */
+function settlementHeaders(settlement: string | null): Record<string, string> {
+  if (settlement === null) return {};
   const value = toBase64(utf8ToBytes(settlement));
-  c.header("PAYMENT-RESPONSE", value);
-  c.header("X-PAYMENT-RESPONSE", value);
+  return { "PAYMENT-RESPONSE": value, "X-PAYMENT-RESPONSE": value };
+}
+
+/** Sets these headers for an answer that is made later. */
+export function setSettlement(c: AppContext, settlement: string | null): void {
+  for (const [name, value] of Object.entries(settlementHeaders(settlement))) c.header(name, value);
 }
 
 /**
@@ -135,9 +133,8 @@ export async function cancel(c: AppContext): Promise<Response> {
   const json = cancelled.job ?? (row === null ? null : jobJson(row));
   if (json === null) return refuse(c, "Job not found");
   // The one who cancels a paid job is told at once what became of its money. Without the header the answer would say that nothing was charged [PY9].
-  if (!c.get("settings").testnetMode) setSettlement(c, await askHub(c.env, (hub) => hub.settlement(id)));
-  c.header("Content-Type", "application/json");
-  return c.body(json);
+  const settlement = c.get("settings").testnetMode ? null : await askHub(c.env, (hub) => hub.settlement(id));
+  return answerText(c, json, 200, settlementHeaders(settlement));
 }
 
 /**
@@ -197,7 +194,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
   const shown = found.slice(0, limit);
   const last = found.length > limit ? shown.at(-1) : undefined;
   const body: JobPage = { jobs: shown.map(summaryOf), next: last === undefined ? null : `${isoTime(last.createdAt)},${last.id}` };
-  return c.json(body);
+  return answerJson(c, body);
 }
 
 function summaryOf({ id, jobType, status, createdAt, completedAt }: UserJob): JobPage["jobs"][number] {
