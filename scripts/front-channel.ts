@@ -1,17 +1,25 @@
-// The socket from the front to the hub on which the short requests of all clients go together (docs/decisions/0019). It opens again when it has ended.
+// The socket from the front to the hub on which the short requests of all clients and the frames of workers go together (docs/decisions/0019). It opens again
+// when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import type { SharedAnswer, SharedRequest } from "../src/coordinator/http/shared-messages.ts";
+import type { SharedAnswer, SharedClose, SharedFrame, SharedNote, SharedRequest } from "../src/coordinator/http/shared-messages.ts";
+import { MiB } from "../src/protocol/limits.ts";
+import { CLOSE } from "../src/protocol/worker-messages.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
 /** An answer of the hub; `"lost"` if the channel ended before it came, and `"large"` if it must be asked for at workerd. */
 export type ShortAnswer = { status: number; headers: [name: string, value: string][]; body: string } | "lost" | "large";
 
+/** What comes for a worker's socket. */
+export type SocketReader = { frame(text: string): void; close(code: number, reason: string): void };
+
 /** So many requests may wait for their answers. Others are passed on as bytes. */
 const MOST_WAITING = 4_096;
-/** A message with more bytes of requests is sent at once. workerd takes messages of 32 MiB. */
-const MESSAGE_BYTES = 1024 * 1024;
+/** A message with more bytes is sent at once. workerd takes messages of 32 MiB. */
+const MESSAGE_BYTES = 1 * MiB;
+/** While the hub has not read so many bytes, no worker is read. */
+const FULL_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
 
 /** The channel of a front. */
@@ -19,10 +27,13 @@ export class HubChannel {
   readonly #dial: () => WebSocket;
   #socket: WebSocket;
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
+  readonly #readers = new Map<number, SocketReader>();
   #next = 1;
-  #batch: SharedRequest[] = [];
+  #batch: (SharedRequest | SharedFrame | SharedNote)[] = [];
   #batchBytes = 0;
   #isLeaving = false;
+  /** Called when the hub has read enough. */
+  readonly #resumed: (() => void)[] = [];
 
   /** `headers` open the channel at the Worker that listens at this address. */
   constructor(to: WorkerdAddress, headers: Record<string, string>) {
@@ -36,24 +47,63 @@ export class HubChannel {
     return this.#socket.readyState === WebSocket.OPEN && this.#waiting.size < MOST_WAITING && !this.#isLeaving;
   }
 
-  /** Sends a request with all others of this turn. `answered` is called once. */
-  ask({ method, url, headers, body, bytes }: ShortRequest, answered: (answer: ShortAnswer) => void): void {
-    const id = this.#next++;
-    this.#waiting.set(id, answered);
-    if (this.#batch.push([id, method, url, headers, body]) === 1) setImmediate(() => this.#send());
-    this.#batchBytes += bytes;
-    if (this.#batchBytes > MESSAGE_BYTES) this.#send();
+  /** True while the hub does not read what it was sent. */
+  get isFull(): boolean {
+    return this.#socket.bufferedAmount > FULL_BYTES;
   }
 
-  /** Takes no more requests, and ends when the last one has its answer. */
+  /** Calls this when it is not full any more, or has ended. */
+  onceResumed(resume: () => void): void {
+    this.#resumed.push(resume);
+  }
+
+  /** Sends a request with all others of this turn. `answered` is called once. */
+  ask({ method, url, headers, body, bytes }: ShortRequest, answered: (answer: ShortAnswer) => void): number {
+    const id = this.#next++;
+    this.#waiting.set(id, answered);
+    this.#put([id, method, url, headers, body], bytes);
+    return id;
+  }
+
+  /** The same for the upgrade to a worker's socket. With 101 it is open, and `reader` gets what comes for it, perhaps before. Returns the id of the socket. */
+  connect(request: ShortRequest, reader: SocketReader, answered: (answer: ShortAnswer) => void): number {
+    const id = this.ask(request, (answer) => {
+      if (typeof answer === "string" || answer.status !== 101) this.#readers.delete(id);
+      answered(answer);
+    });
+    this.#readers.set(id, reader);
+    return id;
+  }
+
+  /** Sends a text frame of a worker, of so many bytes. */
+  frame(socket: number, text: string, bytes: number): void {
+    if (this.#readers.has(socket)) this.#put([socket, text], bytes);
+  }
+
+  /** Says what else happened on a worker's socket. */
+  note(socket: number, note: SharedNote[1]): void {
+    if (!this.#readers.has(socket)) return;
+    this.#put([socket, note], 0);
+    if (!("closed" in note)) return;
+    this.#readers.delete(socket);
+    this.#endIfDone();
+  }
+
+  /** Takes no more requests, and ends when the last one has its answer and the last socket is closed. */
   drain(): void {
     this.#isLeaving = true;
-    if (this.#waiting.size === 0) this.#socket.terminate();
+    this.#endIfDone();
   }
 
   close(): void {
     this.#isLeaving = true;
     this.#socket.terminate();
+  }
+
+  #endIfDone(): void {
+    if (!this.#isLeaving || this.#waiting.size > 0 || this.#readers.size > 0) return;
+    this.#send();
+    this.#socket.close();
   }
 
   #open(): WebSocket {
@@ -62,31 +112,51 @@ export class HubChannel {
     // Its close follows.
     socket.on("error", () => {});
     socket.once("close", () => {
-      const unanswered = [...this.#waiting.values()];
+      const [unanswered, readers] = [[...this.#waiting.values()], [...this.#readers.values()]];
       this.#waiting.clear();
+      this.#readers.clear();
       this.#batch = [];
       this.#batchBytes = 0;
       for (const answered of unanswered) answered("lost");
+      for (const reader of readers) reader.close(CLOSE.restart, "the coordinator restarts");
+      this.#resume();
       setTimeout(() => this.#isLeaving || (this.#socket = this.#open()), AGAIN_MS).unref();
     });
     return socket;
   }
 
+  /** Sends it with all that comes in the same turn. */
+  #put(part: SharedRequest | SharedFrame | SharedNote, bytes: number): void {
+    if (this.#batch.push(part) === 1) setImmediate(() => this.#send());
+    this.#batchBytes += bytes;
+    if (this.#batchBytes > MESSAGE_BYTES) this.#send();
+  }
+
   #send(): void {
-    if (this.#batch.length === 0) return;
+    if (this.#batch.length === 0 || this.#socket.readyState !== WebSocket.OPEN) return;
     const message = JSON.stringify(this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#socket.send(message);
+    this.#socket.send(message, () => this.isFull || this.#resume());
+  }
+
+  #resume(): void {
+    for (const resume of this.#resumed.splice(0)) resume();
   }
 
   #read(message: string): void {
-    const answers: SharedAnswer[] = JSON.parse(message);
-    for (const [id, status, headers, body] of answers) {
-      const answered = this.#waiting.get(id);
-      this.#waiting.delete(id);
-      answered?.(status === 0 ? "large" : { status, headers, body });
+    const parts: (SharedAnswer | SharedFrame | SharedClose)[] = JSON.parse(message);
+    for (const part of parts) {
+      if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
+      else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
+      else this.#answer(part);
     }
-    if (this.#isLeaving && this.#waiting.size === 0) this.#socket.terminate();
+    this.#endIfDone();
+  }
+
+  #answer([id, status, headers, body]: SharedAnswer): void {
+    const answered = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    answered?.(status === 0 ? "large" : { status, headers, body });
   }
 }

@@ -6,7 +6,8 @@ import type { Socket } from "node:net";
 import { RETRY_AFTER } from "../src/protocol/times.ts";
 import type { HubChannel, ShortAnswer } from "./front-channel.ts";
 import type { Client } from "./front-clients.ts";
-import { shortRequestOf } from "./front-short-requests.ts";
+import { shortRequestOf, type ShortRequest, socketRequestOf } from "./front-short-requests.ts";
+import type { WorkerSocket } from "./front-socket.ts";
 import type { Stalls } from "./front-stalls.ts";
 
 /** A client that sends nothing for so long after an answer, or at all, is dropped. */
@@ -32,6 +33,8 @@ type OpeningParts = {
   commits: boolean;
   stalls: Stalls;
   now: () => number;
+  /** Creates the socket that an upgrade asks for; `begin` gets the connection as soon as it is open. */
+  socket: (request: ShortRequest) => { socket: WorkerSocket; begin: (rest: Buffer) => void };
   /** Gets the bytes that were not answered, and the connection. */
   pass: (bytes: Buffer) => void;
 };
@@ -97,7 +100,8 @@ export class Opening {
   /** Takes the next request. */
   #next(): void {
     const { channel, commits, mark } = this.#parts;
-    const request = channel.isOpen ? shortRequestOf(this.#bytes, commits) : null;
+    const upgrade = channel.isOpen ? socketRequestOf(this.#bytes) : null;
+    const request = upgrade ?? (channel.isOpen ? shortRequestOf(this.#bytes, commits) : null);
     if (request === null) return this.#pass(this.#bytes);
     if (request === "incomplete") {
       if (++this.#pieces > MOST_PIECES) this.#pass(this.#bytes);
@@ -108,7 +112,19 @@ export class Opening {
     this.#bytes = this.#bytes.subarray(request.bytes);
     // The last header of a name counts, so a client cannot name another one.
     if (mark !== null) request.headers.push(mark);
-    channel.ask(request, (answer) => this.#answer(answer));
+    if (upgrade === null) channel.ask(request, (answer) => this.#answer(answer));
+    else this.#dial(request);
+  }
+
+  #dial(request: ShortRequest): void {
+    const { client, socket: create } = this.#parts;
+    const { socket, begin } = create(request);
+    socket.dial((answer) => {
+      if (typeof answer === "string" || answer.status !== 101) return this.#answer(answer);
+      if (client.writableEnded || client.destroyed) return socket.giveUp();
+      this.#let();
+      begin(this.#bytes);
+    });
   }
 
   #answer(answer: ShortAnswer): void {
@@ -133,9 +149,13 @@ export class Opening {
   }
 
   #pass(bytes: Buffer): void {
-    const { client, pass } = this.#parts;
-    client.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
-    pass(bytes);
+    this.#let();
+    this.#parts.pass(bytes);
+  }
+
+  /** The connection belongs to another from now on. */
+  #let(): void {
+    this.#parts.client.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
   }
 }
 

@@ -11,7 +11,7 @@ import type { Stalls } from "./front-stalls.ts";
 /** A WebSocket on which its client sends nothing for so long is dropped. A worker sends a heartbeat every 10 s. */
 export const SILENT_MS = 90_000;
 /** How long a client may take to read its close frame. */
-const CLOSING_MS = 5_000;
+export const CLOSING_MS = 5_000;
 /** When a connection to workerd is tried again that the system could not queue. */
 const AGAIN_MS = 50;
 

@@ -7,6 +7,8 @@ import { HubChannel } from "./front-channel.ts";
 import { type ClientOptions, Clients, isOfThisMachine } from "./front-clients.ts";
 import { Opening } from "./front-opening.ts";
 import { Passage, reach, type WorkerdAddress } from "./front-passage.ts";
+import type { ShortRequest } from "./front-short-requests.ts";
+import { WorkerSocket } from "./front-socket.ts";
 import { MOST_STALLED, Stalls } from "./front-stalls.ts";
 
 /** Files that workerd needs for itself. */
@@ -17,7 +19,7 @@ const LEAST = 8;
 /** More would use up the ports of the loopback interface, where workerd has one. */
 const MOST = 20_000;
 /** How often the times of connections are looked at. */
-const SWEEP_MS = 5_000;
+const SWEEP_MS = 1_000;
 
 /** What a front is told. */
 export type FrontOptions = ClientOptions & {
@@ -54,6 +56,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   const clients = new Clients(options);
   const openings = new Set<Opening>();
   const passages = new Set<Passage>();
+  const sockets = new Set<WorkerSocket>();
   const parts = { clients, stalls: new Stalls(mostStalled), messages: options.messages, isUnix: "path" in options.to, now: clock };
   const channel = options.channel === null ? null : new HubChannel(options.channel.to, options.channel.headers);
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
@@ -67,11 +70,13 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
     const mark: [string, string] | null = peerHeader === null || isOfThisMachine(address) ? null : [peerHeader, address];
     let opening: Opening | null = null;
     let passage: Passage | null = null;
+    let worker: WorkerSocket | null = null;
     client.on("error", () => {});
     client.once("close", () => {
-      if (peer !== null && passage === null) clients.close(peer, clock());
+      if (peer !== null && passage === null && worker === null) clients.close(peer, clock());
       if (opening !== null) openings.delete(opening);
       if (passage !== null) passages.delete(passage);
+      if (worker !== null) sockets.delete(worker);
     });
     const pass = (bytes: Buffer): void => {
       client.pause();
@@ -93,14 +98,24 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
       );
     };
     if (channel === null || options.channel === null) pass(Buffer.alloc(0));
-    else openings.add((opening = new Opening({ client, peer, mark, channel, commits: options.channel.commits, ...parts, pass })));
+    else {
+      const socketOf = (request: ShortRequest) => {
+        const socket = new WorkerSocket({ client, peer, request }, { ...parts, channel });
+        const begin = (rest: Buffer): void => {
+          if (opening !== null) openings.delete(opening);
+          if (!socket.open(rest)) return;
+          sockets.add((worker = socket));
+        };
+        return { socket, begin };
+      };
+      openings.add((opening = new Opening({ client, peer, mark, channel, commits: options.channel.commits, ...parts, socket: socketOf, pass })));
+    }
   });
   const sweep = setInterval(() => {
     const now = clock();
-    for (const connection of [...openings, ...passages]) connection.sweep(now);
+    for (const connection of [...openings, ...passages, ...sockets]) connection.sweep(now);
     clients.forget(now);
-  }, sweepMs);
-  sweep.unref();
+  }, sweepMs).unref();
   server.once("close", () => {
     clearInterval(sweep);
     channel?.close();
@@ -115,6 +130,8 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
       for (const opening of openings) opening.leave();
       channel?.drain();
     },
-    endSockets: () => passages.forEach((passage) => passage.endSocket()),
+    endSockets: (): void => {
+      for (const connection of [...passages, ...sockets]) connection.endSocket();
+    },
   });
 }

@@ -2,11 +2,12 @@
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { askHub, insideHub } from "./http/hub-client.ts";
+import { openChannel, opensChannel } from "./http/shared-channel.ts";
+import { CHANNEL_KEY } from "./http/shared-messages.ts";
+import { SharedSocket } from "./hub/shared-socket.ts";
 import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { buildIndexes } from "./store/database.ts";
-import { openChannel, opensChannel } from "./http/shared-channel.ts";
-import { CHANNEL_KEY } from "./http/shared-messages.ts";
 import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";
@@ -17,7 +18,7 @@ export class WorkerHub extends Hub {
     if (!opensChannel(request, this.env[CHANNEL_KEY])) return super.fetch(request);
     const env = insideHub(this.env, this);
     const context = { waitUntil: (task: Promise<unknown>) => this.ctx.waitUntil(task), passThroughOnException: () => {}, props: {} };
-    return openChannel((short) => app.fetch(short, env, context));
+    return openChannel({ respond: (short) => app.fetch(short, env, context), dial: (far) => new SharedSocket(far, this) });
   }
 }
 

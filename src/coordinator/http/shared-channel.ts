@@ -1,15 +1,26 @@
-// Answers the short requests that the front outside Cloudflare (scripts/front.ts) sends on one socket, inside the hub: a request and an RPC of its own cost
-// workerd as much as all that the coordinator does with it (docs/decisions/0019). On Cloudflare there is no such socket.
+// The channel: answers inside the hub the short requests that the front outside Cloudflare (scripts/front.ts) sends on one socket, and carries the frames of
+// workers' sockets that end at the front. A request, an RPC and a frame of its own cost workerd as much as all that the coordinator does with it
+// (docs/decisions/0019). On Cloudflare there is no channel.
 import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
-import { CHANNEL_KEY_HEADER, type SharedAnswer, type SharedRequest } from "./shared-messages.ts";
-import { ShortRequest, ShortResponse } from "./short-http.ts";
+import { CHANNEL_KEY_HEADER, type SharedAnswer, type SharedClose, type SharedFrame, type SharedNote, type SharedRequest } from "./shared-messages.ts";
+import { type NearEnd, ShortRequest, ShortResponse } from "./short-http.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
 export const LONGEST_POLL = 64 * KiB;
 /** So many characters are sent at once, so that small answers need not wait for many large ones. */
 const MESSAGE_CHARS = 256 * KiB;
+/** The code of a connection that broke (RFC 6455, 7.1.5). */
+const BROKEN = 1006;
+
+/** What a channel needs of the hub. */
+export type ChannelHub = {
+  /** Answers a request; must not reject. */
+  respond: (request: Request) => Response | Promise<Response>;
+  /** Creates the hub's end of a socket. */
+  dial: (far: { send(text: string): void; close(code: number, reason: string): void }) => NearEnd;
+};
 
 /** True for a request that opens a channel. `key` is unset on Cloudflare: there nothing opens one. */
 export function opensChannel(request: Request, key: unknown): boolean {
@@ -19,38 +30,95 @@ export function opensChannel(request: Request, key: unknown): boolean {
   return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
-/** Opens a channel whose requests `respond` answers; it must not reject. Returns the answer that switches to WebSocket. */
-export function openChannel(respond: (request: Request) => Response | Promise<Response>): Response {
-  const { 0: front, 1: hub } = new WebSocketPair();
-  const answers: SharedAnswer[] = [];
-  let chars = 0;
-  const flush = (): void => {
-    if (answers.length === 0) return;
-    const message = JSON.stringify(answers.splice(0));
-    chars = 0;
-    // The front has closed the channel or has ended: nobody waits for these answers.
-    if (hub.readyState === WebSocket.OPEN) hub.send(message);
-  };
-  const answer = async ([id, method, url, headers, body]: SharedRequest): Promise<void> => {
-    let answered: SharedAnswer;
+/** Opens a channel. Returns the answer that switches to WebSocket. */
+export function openChannel(hub: ChannelHub): Response {
+  const { 0: front, 1: near } = new WebSocketPair();
+  const channel = new Channel(near, hub);
+  near.accept();
+  near.addEventListener("message", ({ data }) => channel.read(String(data)));
+  near.addEventListener("close", () => {
+    near.close();
+    channel.end();
+  });
+  return new Response(null, { status: 101, webSocket: front });
+}
+
+/** The hub's end of a channel. */
+class Channel {
+  readonly #near: WebSocket;
+  readonly #hub: ChannelHub;
+  readonly #sockets = new Map<number, NearEnd>();
+  #batch: (SharedAnswer | SharedFrame | SharedClose)[] = [];
+  #batchChars = 0;
+
+  constructor(near: WebSocket, hub: ChannelHub) {
+    this.#near = near;
+    this.#hub = hub;
+  }
+
+  read(message: string): void {
+    const parts: (SharedRequest | SharedFrame | SharedNote)[] = JSON.parse(message);
+    for (const part of parts) {
+      if (part.length === 2) this.#note(part);
+      else void this.#answer(part);
+    }
+  }
+
+  /** The front has ended, or has closed the channel. */
+  end(): void {
+    const sockets = [...this.#sockets.values()];
+    this.#sockets.clear();
+    for (const socket of sockets) socket.end(BROKEN);
+  }
+
+  #note([id, note]: SharedFrame | SharedNote): void {
+    const socket = this.#sockets.get(id);
+    if (typeof note === "string") socket?.receive(note);
+    else if ("quiet" in note) socket?.noteQuiet(note.quiet);
+    else if ("binary" in note) socket?.receive(null);
+    else {
+      this.#sockets.delete(id);
+      socket?.end(note.closed);
+    }
+  }
+
+  async #answer([id, method, url, headers, body]: SharedRequest): Promise<void> {
+    const request = new ShortRequest({ method, url, headers, body });
+    if (request.headers.has("upgrade")) request.socket = this.#dial(id);
     try {
-      const response: Response | ShortResponse = await respond(ShortRequest.of({ method, url, headers, body }));
+      const response: Response | ShortResponse = await this.#hub.respond(request.asRequest());
       const text = response instanceof ShortResponse ? response.body : await response.text();
-      answered = body === null && text.length > LONGEST_POLL ? [id, 0, [], ""] : [id, response.status, [...response.headers], text];
+      if (response.status !== 101) this.#sockets.delete(id);
+      if (method === "GET" && text.length > LONGEST_POLL) this.#send([id, 0, [], ""], 0);
+      else this.#send([id, response.status, [...response.headers], text], text.length);
     } catch (error) {
       logError("internal_error", { method, ...errorFacts(error) });
-      answered = [id, 500, [["content-type", "application/json"]], '{"error":"internal_error"}'];
+      this.#send([id, 500, [["content-type", "application/json"]], '{"error":"internal_error"}'], 0);
     }
-    // The answers of one turn go together.
-    if (answers.push(answered) === 1) setTimeout(flush, 0);
-    chars += answered[3].length;
-    if (chars > MESSAGE_CHARS) flush();
-  };
-  hub.accept();
-  hub.addEventListener("message", ({ data }) => {
-    const requests: SharedRequest[] = JSON.parse(String(data));
-    for (const request of requests) void answer(request);
-  });
-  hub.addEventListener("close", () => hub.close());
-  return new Response(null, { status: 101, webSocket: front });
+  }
+
+  #dial(id: number): NearEnd {
+    const socket = this.#hub.dial({
+      send: (text) => this.#send([id, text], text.length),
+      close: (code, reason) => this.#send([id, code, reason], 0),
+    });
+    this.#sockets.set(id, socket);
+    return socket;
+  }
+
+  /** Sends it with all that comes in the same turn. */
+  #send(part: SharedAnswer | SharedFrame | SharedClose, chars: number): void {
+    if (this.#batch.push(part) === 1) setTimeout(() => this.#flush(), 0);
+    this.#batchChars += chars;
+    if (this.#batchChars > MESSAGE_CHARS) this.#flush();
+  }
+
+  #flush(): void {
+    if (this.#batch.length === 0) return;
+    const message = JSON.stringify(this.#batch);
+    this.#batch = [];
+    this.#batchChars = 0;
+    // The front has closed the channel or has ended: nobody waits for these answers.
+    if (this.#near.readyState === WebSocket.OPEN) this.#near.send(message);
+  }
 }

@@ -1,11 +1,24 @@
-// What the front outside Cloudflare (scripts/front-channel.ts) and the hub (shared-channel.ts) say on the socket for short requests. Both import it.
-/** A request: its id on this socket, method, URL, headers, and body as text. A message of the front is a JSON array of these. */
+// What the front outside Cloudflare (scripts/front-channel.ts) and the hub (shared-channel.ts) say on the channel, the socket between them. Both import it. A
+// message is a JSON array of what is below.
+
+/** To the hub: a request; its id on the channel, method, URL, headers, and body as text. An upgrade asks for a worker's socket with this id. */
 export type SharedRequest = [id: number, method: string, url: string, headers: [name: string, value: string][], body: string | null];
 /**
- * The answer to the request with this id. A message of the hub is a JSON array of these. A poll gets status 0 if its answer is too large for a socket that
- * others wait for: the front passes it on to workerd.
+ * To the front: the answer to the request with this id. A poll gets status 0 if its answer is too large for a channel that others wait for: the front passes it
+ * on to workerd. An upgrade gets 101 without a body if its socket is open.
  */
 export type SharedAnswer = [id: number, status: number, headers: [name: string, value: string][], body: string];
+
+/** In both directions: a text frame of a worker's socket. */
+export type SharedFrame = [socket: number, text: string];
+/**
+ * To the hub: what else happened on a worker's socket. `quiet`: it was last heard so many ms ago; 0 for a heartbeat, which the front answers, and of which the
+ * hub is told only if it was told before that the socket is quiet, or with the next frame. `binary`: a frame came that is no text. `closed`: the connection has
+ * ended, with this code.
+ */
+export type SharedNote = [socket: number, note: { quiet: number } | { binary: true } | { closed: number }];
+/** To the front: close this socket. */
+export type SharedClose = [socket: number, code: number, reason: string];
 
 /** The header with the key that opens a channel, and the setting with the same key. Only the process that runs both knows it. */
 export const CHANNEL_KEY_HEADER = "x-channel-key";

@@ -31,6 +31,18 @@ class ShortHeaders {
   }
 }
 
+/** The hub's end of a worker's socket that ends at the front. */
+export type NearEnd = {
+  /** Asks the hub to take the socket of this client, which dialled this URL. Null if it does, otherwise its answer. */
+  connect(client: string, url: string): Response | null;
+  /** Gives the hub a frame; null for one that is no text. */
+  receive(text: string | null): void;
+  /** It was last heard so many ms ago; 0 for a heartbeat. */
+  noteQuiet(ms: number): void;
+  /** Its connection has ended with this code. */
+  end(code: number): void;
+};
+
 type RequestParts = { method: string; url: string; headers: [name: string, value: string][]; body: string | null };
 
 /** A request whose body is here already, as text. */
@@ -42,6 +54,8 @@ export class ShortRequest {
   /** Nothing is left to be read. */
   readonly body = null;
   readonly bodyUsed = true;
+  /** The socket that an upgrade asks for. */
+  socket: NearEnd | null = null;
 
   constructor({ method, url, headers, body }: RequestParts) {
     this.method = method;
@@ -50,10 +64,10 @@ export class ShortRequest {
     this.text = body ?? "";
   }
 
-  /** One for the router, which takes those of the platform. */
-  static of(parts: RequestParts): Request;
-  static of(parts: RequestParts): Request | ShortRequest {
-    return new ShortRequest(parts);
+  /** For the router, which takes those of the platform. */
+  asRequest(): Request;
+  asRequest(): Request | ShortRequest {
+    return this;
   }
 }
 

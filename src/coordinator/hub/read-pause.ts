@@ -1,4 +1,6 @@
 import { TUNING } from "../tuning.ts";
+import { SharedSocket } from "./shared-socket.ts";
+import type { HubSocket } from "./sockets.ts";
 
 /**
  * Stops all events of the hub for one round of the runtime's event loop [LM2]. workerd looks for requests, answers and timers only when nothing else is left to
@@ -16,9 +18,9 @@ export class ReadPause {
     this.#clock = clock;
   }
 
-  /** Pauses, unless a pause is under way or has just been. */
-  take(): void {
-    if (this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
+  /** Pauses because of a socket, unless a pause is under way or has just been. The front keeps to a multiple of their rates those that end there. */
+  take(ws: HubSocket): void {
+    if (ws instanceof SharedSocket || this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
     this.#pausing = true;
     void this.#ctx.blockConcurrencyWhile(async () => {
       // A timer ends only after the runtime has looked at everything.

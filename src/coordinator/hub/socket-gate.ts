@@ -7,7 +7,8 @@ import type { EventOf } from "../dispatch/index.ts";
 import { FrameBudget, shareOwner, SlidingWindow, wideNetworkOf } from "../rates.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { CLIENT_HEADER } from "./rpc.ts";
-import type { Conn, Sockets } from "./sockets.ts";
+import type { SharedSocket } from "./shared-socket.ts";
+import type { Conn, HubSocket, Sockets } from "./sockets.ts";
 
 /** The part of the dispatcher that the gate uses. */
 type GateDispatcher = Pick<Dispatcher, "send" | "close"> & { apply: (event: EventOf<"disconnect">) => void };
@@ -33,9 +34,25 @@ export class SocketGate {
    * adds the bodies of 429 and 503.
    */
   accept(request: Request): Response {
-    const now = this.#clock();
     const client = request.headers.get(CLIENT_HEADER) ?? "";
-    const { rateLimits, rates, network, local, publicHost } = this.#settings;
+    const refused = this.#refusal(client);
+    if (refused !== null) return refused;
+    const { 0: far, 1: near } = new WebSocketPair();
+    this.#open(near, client, request.url);
+    return new Response(null, { status: 101, webSocket: far });
+  }
+
+  /** The same for a socket that ends at the front: null if it is open. */
+  acceptShared(socket: SharedSocket, client: string, url: string): Response | null {
+    const refused = this.#refusal(client);
+    if (refused === null) this.#open(socket, client, url);
+    return refused;
+  }
+
+  /** The answer to a client that gets no socket now. */
+  #refusal(client: string): Response | null {
+    const now = this.#clock();
+    const { rateLimits, rates } = this.#settings;
     if (rateLimits) {
       const connect = this.#connects.take(client, rates.connectsPerMinute, now);
       const used = Math.max(this.#sockets.countOf(client), this.#sockets.lingeringOf(client));
@@ -44,14 +61,17 @@ export class SocketGate {
         return new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
       }
     }
-    if (!this.#sockets.hasRoom || !this.#makeRoom(client, now)) return new Response(null, { status: 503 });
-    const { 0: far, 1: near } = new WebSocketPair();
+    return this.#sockets.hasRoom && this.#makeRoom(client, now) ? null : new Response(null, { status: 503 });
+  }
+
+  #open(near: HubSocket, client: string, url: string): void {
+    const now = this.#clock();
+    const { network, local, publicHost } = this.#settings;
     const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
     // A local coordinator answers to several names of its machine, and the worker signs the one that it dialled.
-    const host = local || publicHost === null ? new URL(request.url).host : publicHost;
+    const host = local || publicHost === null ? new URL(url).host : publicHost;
     const conn = this.#sockets.accept(near, { conn: crypto.randomUUID(), nonce, host, client, openedAt: now, seenAt: now, worker: null });
     this.#sockets.send(conn.id, { type: "challenge", nonce, network, host });
-    return new Response(null, { status: 101, webSocket: far });
   }
 
   /**

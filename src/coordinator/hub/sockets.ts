@@ -5,11 +5,15 @@ import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { asOf, Attachment, type Registered } from "./attachment.ts";
+import { SharedSocket } from "./shared-socket.ts";
+
+/** A socket of the platform, or one that ends at the front. */
+export type HubSocket = WebSocket | SharedSocket;
 
 /** One open worker socket. */
 export type Conn = {
   readonly id: string;
-  ws: WebSocket;
+  ws: HubSocket;
   attachment: Attachment;
   seenAt: number;
   /** Bad frames since the last good one, and the heartbeat answered by the platform that was known then: it is a good frame that the hub does not see. */
@@ -47,7 +51,7 @@ const LINGERING = { most: LIMITS.lingeringSockets };
 type Platform = Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse" | "getWebSocketAutoResponseTimestamp">;
 
 /** Closes a socket. Does nothing if it is closed already. */
-export function hangUp(ws: WebSocket, code: number, reason?: string): void {
+export function hangUp(ws: HubSocket, code: number, reason?: string): void {
   try {
     ws.close(code, reason);
   } catch {
@@ -56,7 +60,7 @@ export function hangUp(ws: WebSocket, code: number, reason?: string): void {
 }
 
 /** A connection that is rebuilt from its attachment alone. */
-function connOf(ws: WebSocket, attachment: Attachment): Conn {
+function connOf(ws: HubSocket, attachment: Attachment): Conn {
   return {
     id: attachment.conn,
     ws,
@@ -93,7 +97,8 @@ export class Sockets {
   readonly #closed = new Map<string, Conn>();
   readonly #ownerOf: (client: string) => string | null;
   readonly #left: (worker: Registered) => void;
-  readonly #bySocket = new WeakMap<WebSocket, Conn>();
+  readonly #bySocket = new WeakMap<HubSocket, Conn>();
+  readonly #shared = new Set<SharedSocket>();
 
   /**
    * `ownerOf` names the owner of a client's shares; null if the client is not known or not limited. `left` is called when the socket of a worker is closed, by
@@ -132,8 +137,9 @@ export class Sockets {
   }
 
   /** Accepts a new socket. */
-  accept(ws: WebSocket, attachment: Attachment): Conn {
-    this.#ctx.acceptWebSocket(ws);
+  accept(ws: HubSocket, attachment: Attachment): Conn {
+    if (ws instanceof SharedSocket) this.#shared.add(ws);
+    else this.#ctx.acceptWebSocket(ws);
     ws.serializeAttachment(attachment);
     return this.#keep(ws, attachment);
   }
@@ -147,8 +153,8 @@ export class Sockets {
     this.#unread = new FairShare(UNREAD);
     this.#lingering = new FairShare(LINGERING);
     this.#closed.clear();
-    const found: { ws: WebSocket; attachment: Attachment }[] = [];
-    for (const ws of this.#ctx.getWebSockets()) {
+    const found: { ws: HubSocket; attachment: Attachment }[] = [];
+    for (const ws of [...this.#ctx.getWebSockets(), ...this.#shared]) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
       if (ws.readyState !== WebSocket.OPEN) {
         if (attachment.success) this.#linger(connOf(ws, attachment.data));
@@ -161,7 +167,7 @@ export class Sockets {
     return found.toSorted((a, b) => a.attachment.openedAt - b.attachment.openedAt).map(({ ws, attachment }) => this.#keep(ws, asOf(now, attachment)));
   }
 
-  of(ws: WebSocket): Conn | undefined {
+  of(ws: HubSocket): Conn | undefined {
     // This check comes first, because a client that ignores the close may send as fast as it can.
     if (ws.readyState !== WebSocket.OPEN) return undefined;
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
@@ -169,7 +175,8 @@ export class Sockets {
   }
 
   /** Forgets a socket whose connection has ended. Returns it if the hub had not closed it. */
-  ended(ws: WebSocket): Conn | undefined {
+  ended(ws: HubSocket): Conn | undefined {
+    if (ws instanceof SharedSocket) this.#shared.delete(ws);
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
     if (conn === undefined) return undefined;
     if (this.#closed.delete(conn.id)) {
@@ -248,20 +255,20 @@ export class Sockets {
     if (conn === undefined) return 0;
     // `seenFresh` is shorter than every limit that this time is compared with. To ask the platform costs more than the whole claim.
     if (Math.abs(Date.now() - conn.seenAt) < TUNING.seenFresh) return conn.seenAt;
-    const beat = this.#beatAt(conn);
+    const beat = conn.ws instanceof SharedSocket ? conn.ws.heardAt : this.#beatAt(conn.ws);
     return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Counts a bad frame, and returns how many there were in a row [WS1]. */
   countBad(conn: Conn): number {
-    const beat = this.#beatAt(conn);
+    const beat = conn.ws instanceof SharedSocket ? conn.ws.beats : this.#beatAt(conn.ws);
     if (beat !== conn.beatAt) conn.badFrames = 0;
     conn.beatAt = beat;
     return ++conn.badFrames;
   }
 
   /** When the platform last answered a heartbeat, ms since the epoch; 0 for never. */
-  #beatAt({ ws }: Conn): number {
+  #beatAt(ws: WebSocket): number {
     return this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
   }
 
@@ -339,7 +346,7 @@ export class Sockets {
     if (this.#unregistered.delete(id)) this.#unregisteredShare.give(this.#ownerOf(attachment.client));
   }
 
-  #keep(ws: WebSocket, attachment: Attachment): Conn {
+  #keep(ws: HubSocket, attachment: Attachment): Conn {
     const conn = connOf(ws, attachment);
     this.#conns.set(conn.id, conn);
     this.#open.add(wideNetworkOf(attachment.client));
@@ -350,7 +357,7 @@ export class Sockets {
     return conn;
   }
 
-  #byAttachment(ws: WebSocket): Conn | undefined {
+  #byAttachment(ws: HubSocket): Conn | undefined {
     const attachment = Attachment.safeParse(ws.deserializeAttachment());
     if (!attachment.success) return undefined;
     return this.#conns.get(attachment.data.conn) ?? this.#closed.get(attachment.data.conn);

@@ -69,7 +69,7 @@ export class WorkerFrames {
     dispatcher.apply({ type: "heard", connId: conn.id });
     const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
     if (bytes > LIMITS.frameBytes) return this.#oversized(conn, data);
-    if (!gate.mayRead(conn, data, bytes, () => this.#takeExemption(conn, data))) return pause.take();
+    if (!gate.mayRead(conn, data, bytes, () => this.#takeExemption(conn, data))) return pause.take(conn.ws);
     if (typeof data !== "string") return this.#bad(conn, "bad_message", "binary frames are not supported");
     if (bytes > TUNING.largeFrame && this.#answersUnparsed(conn, data)) return;
     const parsed = parseWorkerFrame(data);
@@ -84,7 +84,7 @@ export class WorkerFrames {
     }
     conn.badFrames = 0;
     if (parsed.frame.type === "register") {
-      if (worker !== null && !gate.mayUpdate(conn)) return pause.take();
+      if (worker !== null && !gate.mayUpdate(conn)) return pause.take(conn.ws);
       return registration.register(conn, parsed.frame);
     }
     if (worker !== null) this.#take(conn, worker.key, parsed.frame, data);

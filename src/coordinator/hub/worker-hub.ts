@@ -14,6 +14,7 @@ import { HubAlarm } from "./alarm.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";
 import { type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
+import { HubCron } from "./cron.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { Figures, type HubFigures } from "./figures.ts";
 import { FreeCommits } from "./free-commits.ts";
@@ -31,9 +32,10 @@ import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, Paymen
 import { migrateHub } from "./schema.ts";
 import { SettleCalls } from "./settle-calls.ts";
 import type { Settler } from "./settler.ts";
+import type { SharedSocket } from "./shared-socket.ts";
 import { SocketGate } from "./socket-gate.ts";
-import { hangUp, Sockets } from "./sockets.ts";
-import { inSlices, StorageRoom } from "./storage-room.ts";
+import { hangUp, type HubSocket, Sockets } from "./sockets.ts";
+import { StorageRoom } from "./storage-room.ts";
 import { StoredModels } from "./stored-models.ts";
 import { EventStreams } from "./streams.ts";
 import { stakeSource, Tiers } from "./tiers.ts";
@@ -72,6 +74,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #tiers: Tiers;
   readonly #alarm: HubAlarm;
   readonly #figures: Figures;
+  readonly #cron: HubCron;
   readonly #clock = new HubClock(() => void this.ctx.blockConcurrencyWhile(async () => this.#startAgain()));
   readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
 
@@ -158,6 +161,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     this.#figures = new Figures({ ...hub, outbox: this.#outbox, room: this.#room });
     this.#chain = new ChainReads({ ...hub, source: chain });
     this.#streams = new EventStreams({ ...hub, ownerOf: this.#ownerOf, synced: () => ctx.storage.sync() });
+    const duties = { outbox: this.#outbox, chain: this.#chain, orders: this.#orders, room: this.#room, keys: this.#keys, streams: this.#streams };
+    this.#cron = new HubCron({ ...hub, ...duties, pairingClaims: this.#pairingClaims, recent: this.#recent, alarm: async () => this.alarm() });
     const registration = new Registration({ ...hub, keys: this.#keys, tiers: this.#tiers });
     this.#frames = new WorkerFrames({ ...hub, room: this.#room, registration, gate: this.#gate, pause: this.#pause, streams: this.#streams });
     this.#alarm = new HubAlarm({
@@ -259,21 +264,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   async wake(): Promise<void> {
-    const now = this.#clock.now();
-    this.#recent.clear();
-    this.#streams.clear();
-    try {
-      this.#pairingClaims.purge(now);
-      this.#room.purge(now);
-      this.#keys.purge(now, (key) => this.#dispatcher.state.workers.has(key));
-    } finally {
-      void this.#outbox.measure();
-      this.#chain.load();
-      void this.#orders.carryOut();
-      await this.alarm();
-    }
-    const { job, idempotency } = this.#settings.retention;
-    await inSlices(() => [this.#ledger.purge(now - job), this.#journal.purge(now - idempotency)].includes(true));
+    await this.#cron.run();
   }
 
   /** What the hub has to do now, for the process that runs it outside Cloudflare. */
@@ -297,13 +288,20 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     return response;
   }
 
-  override webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): void | Promise<void> {
-    const conn = this.#sockets.of(ws);
-    // Nobody reads the frames of a socket that the hub has closed, but the platform delivers them.
-    return conn === undefined ? this.#pause.take() : this.#frames.read(conn, data);
+  /** The same for a socket that ends at the front: null if it is open. */
+  acceptShared(socket: SharedSocket, client: string, url: string): Response | null {
+    const refused = this.#gate.acceptShared(socket, client, url);
+    this.#alarm.set();
+    return refused;
   }
 
-  override async webSocketClose(ws: WebSocket, code: number): Promise<void> {
+  override webSocketMessage(ws: HubSocket, data: string | ArrayBuffer): void | Promise<void> {
+    const conn = this.#sockets.of(ws);
+    // Nobody reads the frames of a socket that the hub has closed, but the platform delivers them.
+    return conn === undefined ? this.#pause.take(ws) : this.#frames.read(conn, data);
+  }
+
+  override async webSocketClose(ws: HubSocket, code: number): Promise<void> {
     this.#gone(ws);
     hangUp(ws, code === 1005 || code === 1006 ? CLOSE.normal : code);
   }
@@ -383,7 +381,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
     }
   }
 
-  #gone(ws: WebSocket): void {
+  #gone(ws: HubSocket): void {
     const conn = this.#sockets.ended(ws);
     if (conn === undefined) return;
     this.#dispatcher.apply({ type: "disconnect", connId: conn.id });

@@ -7,6 +7,7 @@ import { type AppContext, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import { clientOf, clientUrl } from "../http/request.ts";
+import { ShortRequest, ShortResponse } from "../http/short-http.ts";
 import { CLIENT_HEADER } from "../hub/rpc.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
@@ -73,13 +74,20 @@ export async function connect(c: AppContext): Promise<Response> {
   // The hub counts the sockets of all isolates. Here a client over the rate costs the hub nothing, and a refused upgrade counts too [LM2].
   const refused = await refuseOverRate(c, "connects");
   if (refused !== null) return refused;
-  const request = new Request(c.req.raw);
-  request.headers.set(CLIENT_HEADER, clientOf(c.req.raw, c.get("settings")));
-  const response = await askHub(c.env, (hub) => hub.fetch(request));
+  const response = await dial(c, clientOf(c.req.raw, c.get("settings")));
   if (response.status === 101) return response;
   // The hub says when this client may dial again.
   if (response.status === 429) return refuse(c, "rate_limited", Number(response.headers.get("Retry-After")) || RETRY_AFTER.rate_limited);
   return refuse(c, "overloaded", RETRY_AFTER.overloaded);
+}
+
+/** The hub's answer to a client that asks for a socket: 101 if it gets one. */
+async function dial(c: AppContext, client: string): Promise<Response> {
+  const { raw }: { raw: Request | ShortRequest } = c.req;
+  if (raw instanceof ShortRequest) return raw.socket?.connect(client, raw.url) ?? ShortResponse.of("", { status: 101, headers: {} });
+  const request = new Request(raw);
+  request.headers.set(CLIENT_HEADER, client);
+  return await askHub(c.env, (hub) => hub.fetch(request));
 }
 
 /** People type an address with a slash at its end, too. `/worker/` stays 404 [API1]. */

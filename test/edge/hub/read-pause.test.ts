@@ -20,19 +20,20 @@ describe("frames that may not be read", () => {
       },
     };
     const pause = new ReadPause(ctx, () => now);
-    for (let n = 0; n < 1_000; n++) pause.take();
+    const { 0: ws } = new WebSocketPair();
+    for (let n = 0; n < 1_000; n++) pause.take(ws);
     expect(pauses).toHaveLength(1);
     await pauses[0];
     now += TUNING.readPauseSpacing - 1;
-    pause.take();
+    pause.take(ws);
     expect(pauses).toHaveLength(1);
     now++;
-    pause.take();
+    pause.take(ws);
     expect(pauses).toHaveLength(2);
     await pauses[1];
     // A clock that was set back does not end the pauses.
     now -= 3_600_000;
-    pause.take();
+    pause.take(ws);
     expect(pauses).toHaveLength(3);
   });
 

@@ -352,7 +352,7 @@ describe("sockets that the hub has closed and whose client stays connected", () 
   test("[LM2] they are counted again after a loss of memory", () => {
     const { sockets, dial: dials } = table();
     const { conn } = dials("192.0.2.1");
-    const { ws } = conn!;
+    const ws = conn!.ws as WebSocket;
     ws.accept();
     sockets.close(conn!.id, 4_008, "");
     expect(sockets.of(ws), "its frames are ignored").toBeUndefined();

@@ -1,96 +1,21 @@
 // The front with a channel, before another server in workerd's place, and with a hub that answers when a test wants it to.
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { type AddressInfo, connect, Socket } from "node:net";
+import { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { type WebSocket, WebSocketServer } from "ws";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
-import { type FrontOptions, listenInFront } from "../../../scripts/front.ts";
-import type { SharedAnswer, SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
-import { finallyDo } from "../../support/finally.ts";
+import type { SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
+import { ADDRESS, frontWithChannel } from "../../support/front.ts";
 import { until } from "../../support/until.ts";
 
 const ID = "019acd00-0000-7000-8000-0123456789ab";
 const POLL = `GET /v1/jobs/${ID} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const OTHER = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
 const commit = (body: string): string => `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-const ADDRESS = "203.0.113.7";
 /** More than the buffers of the system take. */
 const HUGE = "x".repeat(24 * 1024 * 1024);
 
-const portOf = (server: { address(): AddressInfo | string | null }): number => {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-};
-
-async function start({ commits = true, limitsClients = true } = {}) {
-  /** What workerd's place was asked on its own port: method and path. */
-  const passed: string[] = [];
-  const behind = createServer((request, response) => {
-    passed.push(`${request.method} ${request.url}`);
-    request.resume().once("end", () => response.end("passed on"));
-  });
-  const hub = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-  behind.listen(0, "127.0.0.1");
-  await Promise.all([once(behind, "listening"), once(hub, "listening")]);
-  /** The messages of the front, and the sockets that it has opened. */
-  const messages: SharedRequest[][] = [];
-  const channels: WebSocket[] = [];
-  const keys: unknown[] = [];
-  hub.on("connection", (socket, { headers }) => {
-    channels.push(socket);
-    keys.push(headers["x-key"]);
-    socket.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString())));
-  });
-  const time = { at: 0, looks: 0 };
-  const now = (): number => {
-    time.looks++;
-    return time.at;
-  };
-  const channel = { to: { host: "127.0.0.1", port: portOf(hub) }, headers: { "x-key": "k" }, commits };
-  const options: FrontOptions = {
-    ...{ host: "127.0.0.1", port: 0, to: { host: "127.0.0.1", port: portOf(behind) }, most: 100, limitsClients, trustedIpHeader: null, peerHeader: "x-peer" },
-    ...{ messages: { perSecond: 50, burst: 200 }, channel },
-  };
-  const front = await listenInFront(options, { now, sweepMs: 5, mostStalled: 2, addressOf: () => ADDRESS });
-  finallyDo(() => {
-    front.close();
-    front.leave();
-    hub.close();
-    for (const socket of channels) socket.terminate();
-    behind.closeAllConnections();
-    behind.close();
-  });
-  await until("a channel", () => channels.length > 0 || undefined);
-  /** The requests that the hub got. */
-  const asked = (): SharedRequest[] => messages.flat();
-  return {
-    ...{ front, passed, messages, channels, keys, asked },
-    /** Waits until the hub has got so many requests. */
-    askedFor: (count: number) => until(`${count} requests`, () => (asked().length >= count ? asked() : undefined)),
-    answer: (...answers: SharedAnswer[]) => channels.at(-1)?.send(JSON.stringify(answers)),
-    dial: async (): Promise<{ socket: Socket; got: () => string }> => {
-      const socket = connect({ host: "127.0.0.1", port: portOf(front) });
-      socket.on("error", () => {});
-      finallyDo(() => socket.destroy());
-      const chunks: Buffer[] = [];
-      socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-      await once(socket, "connect");
-      return { socket, got: () => Buffer.concat(chunks).toString() };
-    },
-    /** Sets the clock, and waits until the front has looked at its connections some times. */
-    set: async (at: number): Promise<void> => {
-      time.at = at;
-      const before = time.looks;
-      await until("some sweeps", () => time.looks >= before + 4 || undefined);
-    },
-  };
-}
-
 /** Has the front read all answers so far: on the channel they keep their order. */
-async function hasReadAnswers(front: Awaited<ReturnType<typeof start>>): Promise<void> {
+async function hasReadAnswers(front: Awaited<ReturnType<typeof frontWithChannel>>): Promise<void> {
   const other = await front.dial();
   const count = front.asked().length;
   other.socket.write(POLL);
@@ -104,7 +29,7 @@ const closed = (socket: Socket): Promise<unknown> => until("the end of the conne
 
 describe("requests on the channel", () => {
   test("of many clients go together, each with the address of its client last, and each client gets its own answer", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     expect(front.keys).toEqual(["k"]);
     const [one, other] = [await front.dial(), await front.dial()];
     one.socket.write(commit("Zoë").replace("\r\n\r\n", "\r\nX-Peer: 198.51.100.1\r\n\r\n"));
@@ -138,7 +63,7 @@ describe("requests on the channel", () => {
   });
 
   test("of one client go one after the other, however many it sends at once, and what is none is passed on with all that follows", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const client = await front.dial();
     client.socket.write(POLL + POLL + OTHER + POLL);
     const [first] = await front.askedFor(1);
@@ -154,7 +79,7 @@ describe("requests on the channel", () => {
   });
 
   test("may come in pieces, and one that does not get complete is passed on", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const [halves, slow] = [await front.dial(), await front.dial()];
     for (const { socket } of [halves, slow]) socket.write(commit("body").slice(0, -4));
     halves.socket.write("body");
@@ -171,7 +96,7 @@ describe("requests on the channel", () => {
     const opened = (): { client: Socket; passed: string[]; opening: Opening } => {
       const [client, passed] = [new Socket(), [] as string[]];
       const parts = { client, peer: null, mark: null, channel, commits: true, stalls: new Stalls(1), now: () => 0 };
-      return { client, passed, opening: new Opening({ ...parts, pass: (bytes) => passed.push(bytes.toString()) }) };
+      return { client, passed, opening: new Opening({ ...parts, socket: () => expect.unreachable(), pass: (bytes) => passed.push(bytes.toString()) }) };
     };
     const slow = opened();
     for (let n = 0; n < 9; n++) slow.client.emit("data", Buffer.from(POLL[n] ?? ""));
@@ -186,7 +111,7 @@ describe("requests on the channel", () => {
   });
 
   test("that the hub does not answer, because the answer is large, are passed on with all that follows", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const client = await front.dial();
     client.socket.write(POLL + OTHER);
     const [request] = await front.askedFor(1);
@@ -196,7 +121,7 @@ describe("requests on the channel", () => {
   });
 
   test("are polls only where commits are none [PY5]", async () => {
-    const front = await start({ commits: false });
+    const front = await frontWithChannel({ commits: false });
     const [commits, polls] = [await front.dial(), await front.dial()];
     commits.socket.write(commit("x"));
     await got(commits, "passed on");
@@ -205,7 +130,7 @@ describe("requests on the channel", () => {
   });
 
   test("whose client has left are answered to nobody, and those behind them are not asked", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const [half, broken] = [await front.dial(), await front.dial()];
     half.socket.end(POLL + POLL);
     await front.askedFor(1);
@@ -224,7 +149,7 @@ describe("requests on the channel", () => {
 
 describe("a channel that ends", () => {
   test("its requests get 503 with the headers of any error, and another one opens", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const client = await front.dial();
     client.socket.write(POLL);
     await front.askedFor(1);
@@ -245,7 +170,7 @@ describe("a channel that ends", () => {
   });
 
   test("when the coordinator stops, after the last answer: idle connections end at once, the others with their answer", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const [idle, waits] = [await front.dial(), await front.dial()];
     waits.socket.write(POLL + POLL);
     const [request] = await front.askedFor(1);
@@ -263,7 +188,7 @@ describe("a channel that ends", () => {
 
 describe("who is dropped", () => {
   test(`[LM1] a client that sends nothing for ${IDLE_MS / 1_000} s, not before, and not one that waits`, async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const [silent, waits] = [await front.dial(), await front.dial()];
     waits.socket.write(POLL);
     const [request] = await front.askedFor(1);
@@ -278,7 +203,7 @@ describe("who is dropped", () => {
   });
 
   test("[LM1] a client that reads nothing: until it does, nothing more is asked or passed on for it", async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     const client = await front.dial();
     client.socket.pause();
     client.socket.write(POLL + POLL + POLL.slice(0, 9));
@@ -300,7 +225,7 @@ describe("who is dropped", () => {
   });
 
   test(`[LM1] a client that reads nothing of its answer for ${STALLED_MS / 1_000} s, or if too many do so`, async () => {
-    const front = await start();
+    const front = await frontWithChannel();
     for (let n = 1; n <= 3; n++) {
       const client = await front.dial();
       client.socket.pause();

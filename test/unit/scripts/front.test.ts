@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -18,6 +18,7 @@ import { variables } from "../../../scripts/variables.ts";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { temporaryFolder } from "../../support/coordinator.ts";
 import { finallyDo } from "../../support/finally.ts";
+import { FrontClock, portOf } from "../../support/front.ts";
 import { until } from "../../support/until.ts";
 
 const MASK = Buffer.alloc(4);
@@ -31,12 +32,6 @@ const PIECES = 384;
 const PAGE_BYTES = PIECES * PIECE.length;
 /** A page that is written only as fast as it leaves, so `bytesWritten` of its connection stands still when the pipe is full. */
 const page = (): Readable => Readable.from(Array.from({ length: PIECES }, () => PIECE));
-
-const portOf = (server: { address(): AddressInfo | string | null }): number => {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-};
 
 /**
  * A front before a server that answers pings, answers `/page` with 24 MiB and `/wait` never, sends as much to a WebSocket that wants it, closes one that wants
@@ -67,11 +62,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
   });
   behind.listen(0, "127.0.0.1");
   await once(behind, "listening");
-  const time = { at: 0, looks: 0 };
-  const now = (): number => {
-    time.looks++;
-    return time.at;
-  };
+  const clock = new FrontClock();
   const front: Front = await listenInFront(
     {
       ...{
@@ -87,7 +78,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
       },
       ...options,
     },
-    { now, sweepMs: 5, mostStalled, addressOf: ({ remoteAddress = "" }) => remoteAddress },
+    { now: clock.now, sweepMs: 5, mostStalled, addressOf: ({ remoteAddress = "" }) => remoteAddress },
   );
   finallyDo(() => {
     front.close();
@@ -112,12 +103,7 @@ async function start(options: Partial<FrontOptions> = {}, mostStalled = MOST_STA
       return socket;
     },
     endSockets: () => front.endSockets(),
-    /** Sets the clock, and waits until the front has looked at its connections some times. */
-    set: async (at: number): Promise<void> => {
-      time.at = at;
-      const before = time.looks;
-      await until("some sweeps", () => time.looks >= before + 4 || undefined);
-    },
+    set: (at: number) => clock.set(at),
   };
 }
 

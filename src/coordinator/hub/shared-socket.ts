@@ -1,0 +1,81 @@
+// A worker's socket that ends at the front outside Cloudflare (scripts/front-socket.ts): its frames come and go on the channel with those of others
+// (docs/decisions/0019). On Cloudflare there is none.
+
+/** What the hub does for such a socket. */
+type SocketHub = {
+  acceptShared(socket: SharedSocket, client: string, url: string): Response | null;
+  webSocketMessage(socket: SharedSocket, data: string | ArrayBuffer): void | Promise<void>;
+  webSocketClose(socket: SharedSocket, code: number): Promise<void>;
+};
+
+/** Its end at the front. */
+type FarEnd = { send(text: string): void; close(code: number, reason: string): void };
+
+const NOTHING = new ArrayBuffer(0);
+
+/** For the hub it is a WebSocket of the platform: it has all of one that the hub uses. */
+export class SharedSocket {
+  readonly #far: FarEnd;
+  readonly #hub: SocketHub;
+  readyState: number = WebSocket.OPEN;
+  #attachment: unknown = null;
+  /** Since when it is known to be quiet, ms since the epoch. Otherwise the front hears from it. */
+  #quietSince: number | null = null;
+  /** How many heartbeats were told. */
+  beats = 0;
+
+  constructor(far: FarEnd, hub: SocketHub) {
+    this.#far = far;
+    this.#hub = hub;
+  }
+
+  /** When the front last heard from it, ms since the epoch. */
+  get heardAt(): number {
+    return this.#quietSince ?? Date.now();
+  }
+
+  // ── For the hub ───────────────────────────────────────────────────────────────────────────────
+
+  send(text: string): void {
+    if (this.readyState === WebSocket.OPEN) this.#far.send(text);
+  }
+
+  close(code = 1000, reason = ""): void {
+    if (this.readyState !== WebSocket.OPEN) return;
+    this.readyState = WebSocket.CLOSING;
+    this.#far.close(code, reason);
+  }
+
+  serializeAttachment(attachment: unknown): void {
+    this.#attachment = attachment;
+  }
+
+  deserializeAttachment(): unknown {
+    return this.#attachment;
+  }
+
+  // ── For the channel ───────────────────────────────────────────────────────────────────────────
+
+  /** Asks the hub to take it. Null if it does, otherwise its answer. */
+  connect(client: string, url: string): Response | null {
+    return this.#hub.acceptShared(this, client, url);
+  }
+
+  /** Gives the hub a frame; null for one that is no text. */
+  receive(text: string | null): void {
+    this.#quietSince = null;
+    void this.#hub.webSocketMessage(this, text ?? NOTHING);
+  }
+
+  /** It was last heard so many ms ago; 0 for a heartbeat. */
+  noteQuiet(ms: number): void {
+    this.#quietSince = ms === 0 ? null : Date.now() - ms;
+    if (ms === 0) this.beats++;
+  }
+
+  /** Its connection has ended. */
+  end(code: number): void {
+    this.readyState = WebSocket.CLOSED;
+    void this.#hub.webSocketClose(this, code);
+  }
+}

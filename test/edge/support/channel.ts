@@ -1,0 +1,123 @@
+// The front's end of a channel in the edge tests, and workers whose sockets end there.
+import { onTestFinished } from "vitest";
+import {
+  CHANNEL_KEY_HEADER,
+  type SharedAnswer,
+  type SharedClose,
+  type SharedFrame,
+  type SharedNote,
+  type SharedRequest,
+} from "../../../src/coordinator/http/shared-messages.ts";
+import type { KeyPair } from "../../../src/receipt/index.ts";
+import { TestWorker } from "./worker.ts";
+import { type TestHub, until } from "./worker-hub.ts";
+
+/** The key with which a test lets its hub open channels. */
+export const KEY = "0123456789abcdef";
+export const ORIGIN = "http://hub.test";
+const UPGRADE: [string, string][] = [
+  ["host", "hub.test"],
+  ["upgrade", "websocket"],
+];
+
+/** Opens a socket with this key at the hub. */
+export async function dial(hub: TestHub, key: string): Promise<WebSocket> {
+  const { webSocket } = await hub.stub.fetch(ORIGIN, { headers: { Upgrade: "websocket", [CHANNEL_KEY_HEADER]: key } });
+  if (webSocket === null) throw new Error("no socket");
+  webSocket.accept();
+  // A hub with such a socket is not evicted.
+  onTestFinished(() => webSocket.close());
+  return webSocket;
+}
+
+/** What a worker's end of a socket needs of one. */
+class FarSocket extends EventTarget {
+  readonly #send: (part: SharedFrame | SharedNote) => void;
+  readonly id: number;
+
+  constructor(id: number, send: (part: SharedFrame | SharedNote) => void) {
+    super();
+    this.id = id;
+    this.#send = send;
+  }
+
+  accept(): void {}
+
+  send(data: string | ArrayBuffer): void {
+    this.#send(typeof data === "string" ? [this.id, data] : [this.id, { binary: true }]);
+  }
+
+  close(code: number): void {
+    this.#send([this.id, { closed: code }]);
+  }
+}
+
+/** A worker, and what the front says of its socket. */
+type ChannelWorker = { worker: TestWorker; note: (note: SharedNote[1]) => void };
+
+/** A channel, and what has come on it. */
+export class TestChannel {
+  readonly messages: (SharedAnswer | SharedFrame | SharedClose)[][] = [];
+  readonly #socket: WebSocket;
+  readonly #far = new Map<number, FarSocket>();
+  #last = 1_000;
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.addEventListener("message", ({ data }) => this.#read(JSON.parse(String(data))));
+  }
+
+  static async open(hub: TestHub): Promise<TestChannel> {
+    return new TestChannel(await dial(hub, KEY));
+  }
+
+  send(...parts: (SharedRequest | SharedFrame | SharedNote)[]): void {
+    this.#socket.send(JSON.stringify(parts));
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  /** The answers by their ids, as soon as there are so many. */
+  async answers(count: number) {
+    const all = (): SharedAnswer[] => this.messages.flat().filter((part) => part.length === 4);
+    await until(async () => all().length >= count, `${count} answers`);
+    return new Map(all().map(([id, status, headers, body]) => [id, { status, headers: new Headers(headers), body }]));
+  }
+
+  /** Asks for a worker's socket. Resolves to its id and the status of the answer. */
+  async upgrade(headers: [string, string][] = []): Promise<[id: number, status: number]> {
+    const id = this.#last++;
+    this.#far.set(id, new FarSocket(id, (part) => this.send(part)));
+    this.send([id, "GET", `${ORIGIN}/`, [...UPGRADE, ...headers], null]);
+    const all = () => this.messages.flat().find((part) => part.length === 4 && part[0] === id);
+    await until(async () => all() !== undefined, "an answer");
+    return [id, Number(all()?.[1])];
+  }
+
+  /** A worker that got its challenge and has not registered. */
+  async connect(key?: KeyPair, headers: [string, string][] = []): Promise<ChannelWorker> {
+    const id = this.#last;
+    const far = this.upgrade(headers);
+    const worker = await TestWorker.greeted(this.#far.get(id) as unknown as WebSocket, key);
+    const [, status] = await far;
+    if (status !== 101) throw new Error(`no socket: ${status}`);
+    return { worker, note: (note) => this.send([id, note]) };
+  }
+
+  /** A worker that gets jobs at once. */
+  async worker(key?: KeyPair): Promise<ChannelWorker> {
+    const connected = await this.connect(key);
+    await connected.worker.register();
+    return connected;
+  }
+
+  #read(parts: (SharedAnswer | SharedFrame | SharedClose)[]): void {
+    this.messages.push(parts);
+    for (const part of parts) {
+      if (part.length === 2) this.#far.get(part[0])?.dispatchEvent(new MessageEvent("message", { data: part[1] }));
+      if (part.length === 3) this.#far.get(part[0])?.dispatchEvent(new CloseEvent("close", { code: part[1], reason: part[2] }));
+    }
+  }
+}
