@@ -147,6 +147,11 @@ export class FrameGuard {
     return this.#parts > 0;
   }
 
+  /** The bytes of the message that is not complete, as its frames announce them; 0 without one. */
+  get unfinishedBytes(): number {
+    return this.#messageBytes;
+  }
+
   /** Gives back what the socket has of its client's share. */
   release(): void {
     this.#finish();

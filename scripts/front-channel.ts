@@ -2,24 +2,32 @@
 // when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import type { SharedAnswer, SharedClose, SharedFrame, SharedNote, SharedRequest } from "../src/coordinator/http/shared-messages.ts";
+import {
+  LONG,
+  type SharedAnswer,
+  type SharedClose,
+  type SharedFrame,
+  type SharedLong,
+  type SharedNote,
+  type SharedRequest,
+} from "../src/coordinator/http/shared-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
 /** An answer of the hub; `"lost"` if the channel ended before it came, and `"large"` if it must be asked for at workerd. */
-export type ShortAnswer = { status: number; headers: [name: string, value: string][]; body: string } | "lost" | "large";
+export type ShortAnswer = { status: number; headers: [name: string, value: string][]; body: string | Buffer } | "lost" | "large";
 
 /** What comes for a worker's socket. */
-export type SocketReader = { frame(text: string): void; close(code: number, reason: string): void };
+export type SocketReader = { frame(text: string | Buffer): void; close(code: number, reason: string): void };
 
 /** So many requests may wait for their answers. Others are passed on as bytes. */
 const MOST_WAITING = 4_096;
 /** A message with more bytes is sent at once. workerd takes messages of 32 MiB. */
 const MESSAGE_BYTES = 1 * MiB;
-/** While the hub has not read so many bytes, no worker is read. */
-const FULL_BYTES = 8 * MiB;
+/** While the hub has not read so many bytes, no worker with a long frame is read, so that the frames of others need not wait for more. */
+const FULL_BYTES = 1 * MiB;
 const AGAIN_MS = 200;
 
 /** The channel of a front. */
@@ -29,11 +37,13 @@ export class HubChannel {
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
   readonly #readers = new Map<number, SocketReader>();
   #next = 1;
-  #batch: (SharedRequest | SharedFrame | SharedNote)[] = [];
+  #batch: (SharedRequest | SharedFrame | SharedNote | SharedLong)[] = [];
   #batchBytes = 0;
   #isLeaving = false;
-  /** Called when the hub has read enough. */
-  readonly #resumed: (() => void)[] = [];
+  /** What takes the next message, which is a long text. */
+  #longReader: ((text: Buffer) => void) | null = null;
+  /** The workers that wait until the hub has read enough, longest first. */
+  readonly #paused: (() => void)[] = [];
 
   /** `headers` open the channel at the Worker that listens at this address. */
   constructor(to: WorkerdAddress, headers: Record<string, string>) {
@@ -45,16 +55,6 @@ export class HubChannel {
   /** True if it takes one more request. */
   get isOpen(): boolean {
     return this.#socket.readyState === WebSocket.OPEN && this.#waiting.size < MOST_WAITING && !this.#isLeaving;
-  }
-
-  /** True while the hub does not read what it was sent. */
-  get isFull(): boolean {
-    return this.#socket.bufferedAmount > FULL_BYTES;
-  }
-
-  /** Calls this when it is not full any more, or has ended. */
-  onceResumed(resume: () => void): void {
-    this.#resumed.push(resume);
   }
 
   /** Sends a request with all others of this turn. `answered` is called once. */
@@ -75,9 +75,24 @@ export class HubChannel {
     return id;
   }
 
-  /** Sends a text frame of a worker, of so many bytes. */
-  frame(socket: number, text: string, bytes: number): void {
-    if (this.#readers.has(socket)) this.#put([socket, text], bytes);
+  /** Sends a text frame of a worker, whose bytes are UTF-8. */
+  frame(socket: number, data: Buffer): void {
+    if (!this.#readers.has(socket)) return;
+    if (data.length <= LONG) return this.#put([socket, data.toString()], data.length);
+    this.#batch.push([socket]);
+    this.#send();
+    this.#socket.send(data, { binary: false }, () => this.#resume());
+  }
+
+  /** True if nothing more must be read of a worker with a long frame: `resume` is called when it may go on. */
+  holds(resume: () => void): boolean {
+    if (!this.#isFull) return false;
+    this.#paused.push(resume);
+    return true;
+  }
+
+  get #isFull(): boolean {
+    return this.#socket.bufferedAmount > FULL_BYTES;
   }
 
   /** Says what else happened on a worker's socket. */
@@ -108,7 +123,7 @@ export class HubChannel {
 
   #open(): WebSocket {
     const socket = this.#dial();
-    socket.on("message", (data: Buffer) => this.#read(data.toString()));
+    socket.on("message", (data: Buffer) => this.#read(data));
     // Its close follows.
     socket.on("error", () => {});
     socket.once("close", () => {
@@ -117,9 +132,10 @@ export class HubChannel {
       this.#readers.clear();
       this.#batch = [];
       this.#batchBytes = 0;
+      this.#longReader = null;
       for (const answered of unanswered) answered("lost");
       for (const reader of readers) reader.close(CLOSE.restart, "the coordinator restarts");
-      this.#resume();
+      for (const resume of this.#paused.splice(0)) resume();
       setTimeout(() => this.#isLeaving || (this.#socket = this.#open()), AGAIN_MS).unref();
     });
     return socket;
@@ -137,24 +153,38 @@ export class HubChannel {
     const message = JSON.stringify(this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#socket.send(message, () => this.isFull || this.#resume());
+    this.#socket.send(message, () => this.#resume());
   }
 
+  /** Lets one worker after the other go on, as long as the hub reads: each may bring the next long frame. */
   #resume(): void {
-    for (const resume of this.#resumed.splice(0)) resume();
+    if (this.#isFull) return;
+    const resume = this.#paused.shift();
+    if (resume === undefined) return;
+    resume();
+    setImmediate(() => this.#resume());
   }
 
-  #read(message: string): void {
-    const parts: (SharedAnswer | SharedFrame | SharedClose)[] = JSON.parse(message);
-    for (const part of parts) {
-      if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
-      else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
-      else this.#answer(part);
-    }
+  #read(message: Buffer): void {
+    const readLong = this.#longReader;
+    this.#longReader = null;
+    if (readLong === null) this.#readParts(JSON.parse(message.toString()));
+    else readLong(message);
     this.#endIfDone();
   }
 
-  #answer([id, status, headers, body]: SharedAnswer): void {
+  #readParts(parts: (SharedAnswer | SharedFrame | SharedClose | SharedLong)[]): void {
+    for (const part of parts) {
+      const [id] = part;
+      if (part.length === 1) this.#longReader = (text) => this.#readers.get(id)?.frame(text);
+      else if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
+      else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
+      else if (part[3] === null) this.#longReader = (body) => this.#answer(part, body);
+      else this.#answer(part, part[3]);
+    }
+  }
+
+  #answer([id, status, headers]: SharedAnswer, body: string | Buffer): void {
     const answered = this.#waiting.get(id);
     this.#waiting.delete(id);
     answered?.(status === 0 ? "large" : { status, headers, body });

@@ -135,7 +135,11 @@ export class Opening {
     // The client has left.
     if (client.writableEnded || client.destroyed) return;
     if (answer === "large") return this.#pass(Buffer.concat([asked, this.#bytes]));
-    const isTaken = client.write(responseText(answer === "lost" ? lostAnswer() : answer, this.#isLeaving));
+    const response = answer === "lost" ? lostAnswer() : answer;
+    // Short ones are one write.
+    const isShort = typeof response.body === "string";
+    let isTaken = client.write(headOf(response, this.#isLeaving) + (isShort ? response.body : ""));
+    if (!isShort) isTaken = client.write(response.body);
     if (this.#isLeaving) client.destroySoon();
     else if (isTaken) this.#goOn();
     else stalls.begin(this, now());
@@ -159,12 +163,12 @@ export class Opening {
   }
 }
 
-/** A response of HTTP/1.1 with a body of a known length. */
-function responseText({ status, headers, body }: Answer, isLast: boolean): string {
+/** The head of a response of HTTP/1.1 with a body of a known length. */
+function headOf({ status, headers, body }: Answer, isLast: boolean): string {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
   for (const [name, value] of headers) text += `${name}: ${value}\r\n`;
   if (isLast) text += "Connection: close\r\n";
-  return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
 }
 
 /** What a client hears if the hub was started again before it had answered [API1]. */

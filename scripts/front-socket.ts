@@ -3,6 +3,7 @@
 import { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
+import { LONG } from "../src/coordinator/http/shared-messages.ts";
 import { SECOND } from "../src/protocol/times.ts";
 import { CLOSE, HEARTBEAT, HEARTBEAT_ACK } from "../src/protocol/worker-messages.ts";
 import { FrameGuard, MOST_MESSAGE_BYTES, type Refusal } from "./frame-guard.ts";
@@ -16,10 +17,11 @@ export const QUIET_MS = 13 * SECOND;
 /** The code of a connection that broke (RFC 6455, 7.1.5). */
 const BROKEN = 1006;
 const NOTHING = Buffer.alloc(0);
+const BEAT = Buffer.from(HEARTBEAT);
 
 const SERVER = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: MOST_MESSAGE_BYTES });
 
-type SocketParts = Parts & { channel: Pick<HubChannel, "connect" | "frame" | "note" | "isFull" | "onceResumed"> };
+type SocketParts = Parts & { channel: Pick<HubChannel, "connect" | "frame" | "note" | "holds"> };
 
 /** The socket of one worker. */
 export class WorkerSocket {
@@ -58,7 +60,7 @@ export class WorkerSocket {
   /** Asks the hub. With 101 the socket must be opened or given up. */
   dial(answered: (answer: ShortAnswer) => void): void {
     const reader = {
-      frame: (text: string): void => this.#whenOpen(() => this.#send(text)),
+      frame: (text: string | Buffer): void => this.#whenOpen(() => this.#send(text)),
       close: (code: number, reason: string): void => this.#whenOpen(() => this.#close(code, reason)),
     };
     this.#id = this.#parts.channel.connect(this.#request, reader, answered);
@@ -143,22 +145,27 @@ export class WorkerSocket {
     this.#heardAt = now;
     const refusal = this.#closingAt === null ? this.#guard?.read(chunk, now) : null;
     if (refusal != null) this.#refuse(refusal);
+    else if ((this.#guard?.unfinishedBytes ?? 0) > LONG) this.#holdBack();
+  }
+
+  /** Reads nothing more until the hub has read enough, so that long frames do not pile up here. */
+  #holdBack(): void {
+    const ws = this.#ws;
+    if (ws === null || ws.isPaused || !this.#parts.channel.holds(() => ws.resume())) return;
+    ws.pause();
   }
 
   #read(data: Buffer, isBinary: boolean): void {
     const { channel } = this.#parts;
     if (this.#closingAt !== null) return;
     this.#spokeAt = this.#heardAt;
-    const text = isBinary ? null : data.toString();
-    if (text === HEARTBEAT) return this.#beat();
+    if (!isBinary && BEAT.equals(data)) return this.#beat();
     if (this.#hasBeaten) channel.note(this.#id, { quiet: 0 });
     this.#hasBeaten = false;
     this.#isQuiet = false;
-    if (text === null) channel.note(this.#id, { binary: true });
-    else channel.frame(this.#id, text, data.length);
-    if (!channel.isFull) return;
-    this.#ws?.pause();
-    channel.onceResumed(() => this.#ws?.resume());
+    if (isBinary) channel.note(this.#id, { binary: true });
+    else channel.frame(this.#id, data);
+    if (data.length > LONG) this.#holdBack();
   }
 
   /** Answers a heartbeat, as the platform does, without the hub [WS6]. */
@@ -169,9 +176,9 @@ export class WorkerSocket {
     this.#isQuiet = false;
   }
 
-  #send(text: string): void {
+  #send(text: string | Buffer): void {
     const { stalls, now } = this.#parts;
-    this.#ws?.send(text);
+    this.#ws?.send(text, { binary: false });
     if (this.#client.writableNeedDrain) stalls.begin(this, now());
   }
 

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Front, type FrontOptions, listenInFront } from "../../scripts/front.ts";
-import type { SharedAnswer, SharedClose, SharedFrame, SharedNote, SharedRequest } from "../../src/coordinator/http/shared-messages.ts";
+import type { SharedAnswer, SharedClose, SharedFrame, SharedLong, SharedNote, SharedRequest } from "../../src/coordinator/http/shared-messages.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
 
@@ -67,7 +67,12 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
   hub.on("connection", (socket, { headers }) => {
     channels.push(socket);
     keys.push(headers["x-key"]);
-    socket.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString())));
+    let long: SharedLong | undefined;
+    socket.on("message", (data: Buffer) => {
+      const parts: (FromFront | SharedLong)[] = long === undefined ? JSON.parse(data.toString()) : [[...long, data.toString()]];
+      long = parts.find((part) => part.length === 1);
+      messages.push(parts.filter((part) => part.length !== 1));
+    });
   });
   const clock = new FrontClock();
   const channel = { to: { host: "127.0.0.1", port: portOf(hub) }, headers: { "x-key": "k" }, commits };
@@ -102,6 +107,11 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
     /** What the hub got besides requests. */
     told: (): (SharedFrame | SharedNote)[] => messages.flat().filter((part) => part.length === 2),
     answer: (...answers: FromHub[]) => channels.at(-1)?.send(JSON.stringify(answers)),
+    /** A long frame, or an answer with this long body. */
+    answerLong: (part: SharedAnswer | SharedLong, text: string) => {
+      channels.at(-1)?.send(JSON.stringify([part]));
+      channels.at(-1)?.send(text);
+    },
     dial: () => dial(front),
     set: (at: number) => clock.set(at),
   };

@@ -4,7 +4,16 @@
 import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { errorFacts, logError } from "../log.ts";
-import { CHANNEL_KEY_HEADER, type SharedAnswer, type SharedClose, type SharedFrame, type SharedNote, type SharedRequest } from "./shared-messages.ts";
+import {
+  CHANNEL_KEY_HEADER,
+  LONG,
+  type SharedAnswer,
+  type SharedClose,
+  type SharedFrame,
+  type SharedLong,
+  type SharedNote,
+  type SharedRequest,
+} from "./shared-messages.ts";
 import { type NearEnd, ShortRequest, ShortResponse } from "./short-http.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
@@ -48,8 +57,9 @@ class Channel {
   readonly #near: WebSocket;
   readonly #hub: ChannelHub;
   readonly #sockets = new Map<number, NearEnd>();
-  #batch: (SharedAnswer | SharedFrame | SharedClose)[] = [];
+  #batch: (SharedAnswer | SharedFrame | SharedClose | SharedLong)[] = [];
   #batchChars = 0;
+  #nextIsLongOf: number | null = null;
 
   constructor(near: WebSocket, hub: ChannelHub) {
     this.#near = near;
@@ -57,9 +67,13 @@ class Channel {
   }
 
   read(message: string): void {
-    const parts: (SharedRequest | SharedFrame | SharedNote)[] = JSON.parse(message);
+    const long = this.#nextIsLongOf;
+    this.#nextIsLongOf = null;
+    if (long !== null) return this.#note([long, message]);
+    const parts: (SharedRequest | SharedFrame | SharedNote | SharedLong)[] = JSON.parse(message);
     for (const part of parts) {
-      if (part.length === 2) this.#note(part);
+      if (part.length === 1) [this.#nextIsLongOf] = part;
+      else if (part.length === 2) this.#note(part);
       else void this.#answer(part);
     }
   }
@@ -90,6 +104,7 @@ class Channel {
       const text = response instanceof ShortResponse ? response.body : await response.text();
       if (response.status !== 101) this.#sockets.delete(id);
       if (method === "GET" && text.length > LONGEST_POLL) this.#send([id, 0, [], ""], 0);
+      else if (text.length > LONG) this.#sendLong([id, response.status, [...response.headers], null], text);
       else this.#send([id, response.status, [...response.headers], text], text.length);
     } catch (error) {
       logError("internal_error", { method, ...errorFacts(error) });
@@ -99,7 +114,7 @@ class Channel {
 
   #dial(id: number): NearEnd {
     const socket = this.#hub.dial({
-      send: (text) => this.#send([id, text], text.length),
+      send: (text) => (text.length > LONG ? this.#sendLong([id], text) : this.#send([id, text], text.length)),
       close: (code, reason) => this.#send([id, code, reason], 0),
     });
     this.#sockets.set(id, socket);
@@ -113,12 +128,22 @@ class Channel {
     if (this.#batchChars > MESSAGE_CHARS) this.#flush();
   }
 
+  #sendLong(part: SharedAnswer | SharedLong, text: string): void {
+    this.#batch.push(part);
+    this.#flush();
+    this.#put(text);
+  }
+
   #flush(): void {
     if (this.#batch.length === 0) return;
     const message = JSON.stringify(this.#batch);
     this.#batch = [];
     this.#batchChars = 0;
-    // The front has closed the channel or has ended: nobody waits for these answers.
+    this.#put(message);
+  }
+
+  #put(message: string): void {
+    // If the front has closed the channel or has ended, nobody waits for it.
     if (this.#near.readyState === WebSocket.OPEN) this.#near.send(message);
   }
 }

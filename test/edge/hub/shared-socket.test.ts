@@ -1,6 +1,6 @@
 // Workers whose sockets end at the front: their frames come to the hub on its channel. Everything else is tested with sockets of the platform.
 import { describe, expect, test } from "vitest";
-import { CHANNEL_KEY } from "../../../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY, LONG } from "../../../src/coordinator/http/shared-messages.ts";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
 import { HEARTBEAT } from "../../../src/protocol/worker-messages.ts";
 import { KEY, TestChannel } from "../support/channel.ts";
@@ -31,6 +31,22 @@ describe("a worker's socket that ends at the front", () => {
     expect(new Set(ids).size).toBe(2);
     worker.send({ type: "heartbeat", beat: 1 });
     expect(await worker.next("heartbeat_ack")).toEqual({ type: "heartbeat_ack", status: "ok" });
+  });
+
+  test("[WS8] a long job and a long result keep their places among other frames", async () => {
+    const { hub, channel } = await start();
+    const { worker } = await channel.worker();
+    const input = "é".repeat(LONG);
+    worker.send({ type: "heartbeat", beat: 1 });
+    await hub.commit("cheap", { payload: { task_type: "summarize", input } });
+    await worker.next("heartbeat_ack");
+    const job = await worker.assigned();
+    expect(job.payload).toMatchObject({ input });
+    worker.send({ type: "heartbeat", beat: 2 });
+    worker.send(worker.completion(job, { summary: input, word_count: 1 }));
+    worker.send({ type: "heartbeat", beat: 3 });
+    await until(async () => worker.texts.some((text) => text.includes('"accepted"')), "the end of the job");
+    expect(await hub.job(job.job_id)).toMatchObject({ status: "completed", result: { summary: input } });
   });
 
   test("[LM2] of a client over its rate is 429, and counts for its network", async () => {

@@ -2,9 +2,11 @@
 import { onTestFinished } from "vitest";
 import {
   CHANNEL_KEY_HEADER,
+  LONG,
   type SharedAnswer,
   type SharedClose,
   type SharedFrame,
+  type SharedLong,
   type SharedNote,
   type SharedRequest,
 } from "../../../src/coordinator/http/shared-messages.ts";
@@ -61,10 +63,12 @@ export class TestChannel {
   readonly #socket: WebSocket;
   readonly #far = new Map<number, FarSocket>();
   #last = 1_000;
+  /** The part to which the next message belongs. */
+  #long: SharedAnswer | SharedLong | null = null;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#read(JSON.parse(String(data))));
+    socket.addEventListener("message", ({ data }) => this.#read(this.#parse(String(data))));
   }
 
   static async open(hub: TestHub): Promise<TestChannel> {
@@ -73,6 +77,13 @@ export class TestChannel {
 
   send(...parts: (SharedRequest | SharedFrame | SharedNote)[]): void {
     this.#socket.send(JSON.stringify(parts));
+  }
+
+  #sendOf(part: SharedFrame | SharedNote): void {
+    const [id, text] = part;
+    if (typeof text !== "string" || text.length <= LONG) return this.send(part);
+    this.#socket.send(JSON.stringify([[id]]));
+    this.#socket.send(text);
   }
 
   close(): void {
@@ -89,7 +100,7 @@ export class TestChannel {
   /** Asks for a worker's socket. Resolves to its id and the status of the answer. */
   async upgrade(headers: [string, string][] = []): Promise<[id: number, status: number]> {
     const id = this.#last++;
-    this.#far.set(id, new FarSocket(id, (part) => this.send(part)));
+    this.#far.set(id, new FarSocket(id, (part) => this.#sendOf(part)));
     this.send([id, "GET", `${ORIGIN}/`, [...UPGRADE, ...headers], null]);
     const all = () => this.messages.flat().find((part) => part.length === 4 && part[0] === id);
     await until(async () => all() !== undefined, "an answer");
@@ -111,6 +122,18 @@ export class TestChannel {
     const connected = await this.connect(key);
     await connected.worker.register();
     return connected;
+  }
+
+  #parse(message: string): (SharedAnswer | SharedFrame | SharedClose)[] {
+    const long = this.#long;
+    this.#long = null;
+    if (long !== null) return [long.length === 1 ? [...long, message] : [long[0], long[1], long[2], message]];
+    const parts: (SharedAnswer | SharedFrame | SharedClose | SharedLong)[] = JSON.parse(message);
+    return parts.filter((part) => {
+      const isLong = part.length === 1 || (part.length === 4 && part[3] === null);
+      if (isLong) this.#long = part;
+      return !isLong;
+    }) as (SharedAnswer | SharedFrame | SharedClose)[];
   }
 
   #read(parts: (SharedAnswer | SharedFrame | SharedClose)[]): void {

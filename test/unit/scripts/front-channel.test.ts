@@ -120,6 +120,19 @@ describe("requests on the channel", () => {
     expect(front.passed).toEqual([`GET /v1/jobs/${ID}`, "GET /other"]);
   });
 
+  test("whose answer is long get it as a message of its own, and others get theirs before it comes", async () => {
+    const front = await frontWithChannel();
+    const [large, other] = [await front.dial(), await front.dial()];
+    for (const { socket } of [large, other]) socket.write(POLL);
+    const [first, second] = await front.askedFor(2);
+    const body = `é${"x".repeat(100_000)}`;
+    front.answer([idOf(second), 200, [], "small"]);
+    front.answerLong([idOf(first), 200, [["A", "b"]], null], body);
+    await got(other, "small");
+    await got(large, body);
+    expect(large.got()).toBe(`HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  });
+
   test("are polls only where commits are none [PY5]", async () => {
     const front = await frontWithChannel({ commits: false });
     const [commits, polls] = [await front.dial(), await front.dial()];

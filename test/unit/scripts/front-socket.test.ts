@@ -8,7 +8,7 @@ import { QUIET_MS } from "../../../scripts/front-socket.ts";
 import { CONNECTIONS_PER_CLIENT } from "../../../scripts/front-clients.ts";
 import { CLOSING_MS, SILENT_MS } from "../../../scripts/front-passage.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import type { SharedAnswer } from "../../../src/coordinator/http/shared-messages.ts";
+import { LONG, type SharedAnswer } from "../../../src/coordinator/http/shared-messages.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { CLOSE, HEARTBEAT, HEARTBEAT_ACK } from "../../../src/protocol/worker-messages.ts";
 import { finallyDo } from "../../support/finally.ts";
@@ -82,6 +82,22 @@ test("a worker is asked for at the hub, with its address last, and gets all fram
     [id, { binary: true }],
   ]);
   expect(front.passed).toEqual([]);
+});
+
+test("a long frame is a message of its own, and keeps its place in both directions", async () => {
+  const front = await frontWithChannel();
+  const worker = await open(front);
+  const long = `é${"x".repeat(2 * LONG)}`;
+  for (const text of ["a", long, "b"]) worker.socket.send(text);
+  expect(await told(front, 3)).toEqual([
+    [worker.id, "a"],
+    [worker.id, long],
+    [worker.id, "b"],
+  ]);
+  front.answer([worker.id, "a"]);
+  front.answerLong([worker.id], long);
+  front.answer([worker.id, "b"]);
+  expect(await got(worker, 3)).toEqual(["a", long, "b"]);
 });
 
 test("frames of many workers go together, each to its own", async () => {
