@@ -7,7 +7,7 @@ import { CURVES, curves, type Sizes } from "./curves.ts";
 import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
 import { has } from "./processes.ts";
-import { type Cell, FLOOR, median, type Results } from "./figures.ts";
+import { ALONE, type Cell, FLOOR, median, type Results } from "./figures.ts";
 import { table, write } from "./report.ts";
 import { install, type Running, type System, SYSTEMS } from "./systems.ts";
 
@@ -16,7 +16,7 @@ npm run bench -- --curves [--quick] [--rounds N] [--seconds N] [--sizes ${CURVES
 /** The system that all are compared with. */
 const OURS = "ours";
 /** The parts of a job that are measured alone. */
-const PROBES: Readonly<Record<string, readonly Probe[]>> = { [OURS]: ["poll"], [FLOOR]: ["edge", "poll", "write", "receipt"] };
+const PROBES: Readonly<Record<string, readonly Probe[]>> = { [ALONE]: ["poll"], [FLOOR]: ["edge", "poll", "write", "receipt"] };
 
 /** As much as a small commit of SQLite writes. */
 const PAGES = Buffer.alloc(8_192);

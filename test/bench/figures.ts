@@ -60,6 +60,8 @@ export type Results = {
 
 /** This coordinator. */
 export const BASE = "ours";
+/** The same without the front of `npm run serve`: workerd alone. */
+export const ALONE = "ours-alone";
 /** What the platform needs for the same events. */
 export const FLOOR = "bare";
 
@@ -72,6 +74,13 @@ export function median(values: readonly number[]): number {
 /** The median over the rounds of one figure of a system. */
 export function typical({ cells }: Results, system: string, workers: number, rate: number | null, figure: (cell: Cell) => number): number {
   return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
+}
+
+/** The CPU time of a job of a system, divided by that of a poll that makes an RPC to the hub; NaN without such figures. With the front a poll makes none. */
+export function jobInPolls({ cells }: Results, system: string, workers: number): number {
+  const polls = system.startsWith(BASE) ? ALONE : system;
+  const jobs = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === null).map(({ cpuPerJob }) => cpuPerJob);
+  return median(jobs) / median(cells.flatMap((cell) => (cell.system === polls ? (cell.probes.poll ?? []) : [])));
 }
 
 /** What two systems are compared at: the load, and the figure. */

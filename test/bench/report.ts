@@ -6,7 +6,22 @@ import { join } from "node:path";
 import { ROOT } from "../../scripts/coordinator-process.ts";
 import { WORK_PER_JOB } from "../support/work-per-job.ts";
 import type { Probe } from "./driver.ts";
-import { BASE, type Cell, type CurvePoint, FLOOR, hundredths, markdown, median, ratio, type Results, tenths, typical, whole } from "./figures.ts";
+import {
+  ALONE,
+  BASE,
+  type Cell,
+  type CurvePoint,
+  FLOOR,
+  hundredths,
+  jobInPolls,
+  markdown,
+  median,
+  ratio,
+  type Results,
+  tenths,
+  typical,
+  whole,
+} from "./figures.ts";
 import { KINDS } from "./kinds.ts";
 import { targetTable } from "./targets.ts";
 
@@ -88,7 +103,7 @@ function ratioTable(results: Results): string[] {
   if (tops.length === 0 || peers.length === 0) return [];
   const rows = tops.map((top) => [
     results.labels[top] ?? top,
-    ...[...peers, top.replace(BASE, FLOOR)].map((system) =>
+    ...[...peers, top.replace(ALONE, FLOOR).replace(BASE, FLOOR)].map((system) =>
       hundredths(system === top ? 1 : ratio(results, top, system, { workers, figure: (cell) => cell.jobsPerSecond })),
     ),
   ]);
@@ -115,14 +130,14 @@ function dispatchTable(results: Results): string[] {
   return [markdown(head, rows), `A job is assigned when it is durable, and one sync of the disk takes ${results.syncMs.toFixed(2)} ms here.`];
 }
 
-/** What one job costs in countable things: of ours, and of bare workerd. */
+/** What one job costs in countable things: of ours with and without its front, and of bare workerd. */
 function workTable(results: Results, workers: number): string[] {
   const rows = Object.entries(results.labels).flatMap(([system, label]) => {
-    if (![BASE, FLOOR].some((name) => system === name || system === `${name}-wait`)) return [];
-    const rpcs = WORK_PER_JOB.rpcs[system.endsWith("-wait") ? "waited" : "polled"];
-    const own = results.cells.filter((one) => one.system === system && one.workers === workers && one.rate === null);
-    const [cell] = own;
-    const perJob = cell?.perJob;
+    const isOf = (name: string): boolean => system === name || system === `${name}-wait`;
+    if (![BASE, ALONE, FLOOR].some(isOf)) return [];
+    // Behind the front the router is in the hub.
+    const rpcs = isOf(BASE) ? [] : WORK_PER_JOB.rpcs[system.endsWith("-wait") ? "waited" : "polled"];
+    const perJob = results.cells.find((one) => one.system === system && one.workers === workers && one.rate === null)?.perJob;
     return [
       [
         label,
@@ -130,7 +145,7 @@ function workTable(results: Results, workers: number): string[] {
         ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
         perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
-        hundredths(median(own.flatMap(({ cpuPerJob, probes: { poll } }) => (poll === undefined ? [] : [cpuPerJob / poll])))),
+        hundredths(jobInPolls(results, system, workers)),
       ],
     ];
   });
@@ -280,8 +295,8 @@ ${table(results)}
 
 One job: a seeker commits it by HTTP and gets its id when it is durable; one idle worker gets it, answers with output and signed receipt; the coordinator checks both
 and stores them; the seeker gets the result. Each worker signs its registration and each result, and each system checks every receipt. Ours runs under
-\`npm run serve\` with everything on that it checks in real use; only its limits per client are too high to be reached. One row has the front too, which reads the
-headers of WebSocket frames in a process of its own (docs/self-hosting.md); the others run with \`--no-front\`, because no peer has anything like it.
+\`npm run serve\` with everything on that it checks in real use; only its limits per client are too high to be reached. The front (docs/self-hosting.md) is part of it, in
+a process of its own on the same core; two rows are without it (\`--no-front\`).
 
 Jobs per second: one job in progress for each worker. The seeker polls once, when its worker has been told that the result is stored. At a fixed rate the seeker polls
 every 2 ms, or its commit waits for the end, and a latency counts from the moment at which the job was due. A measurement is made again if other programs used more
@@ -292,7 +307,7 @@ workers that are trusted may do. The plain Node program is the limit of what Jav
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1
-(docs/decisions/0016). The poll that a job is compared with is one request with one RPC to the hub. That of a job which has just ended needs no RPC (docs/decisions/0018).
+(docs/decisions/0016). The poll that a job is compared with is one request with one RPC to the hub, without the front, because with it a poll makes none. That of a job which has just ended needs no RPC (docs/decisions/0018).
 Its writes keep the coordinator's pace (docs/decisions/0014).
 `;
   writeFileSync(join(FOLDER, "README.md"), text);

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chownSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
+import { ALONE } from "./figures.ts";
 import { has, type Server, startServer } from "./processes.ts";
 
 /** A system that is up. `pids` are all of its servers. */
@@ -49,15 +50,15 @@ export async function startInWorkerd(name: string, folder: string, core: number 
   return together(port, null, [await startServer(command, settings, /^ready$/, core, ROOT)]);
 }
 
-const startOurs: System["start"] = (folder, core) => startServe(folder, core, ["--no-front"]);
-const startBehindFront: System["start"] = (folder, core) => startServe(folder, core, []);
+const startOurs: System["start"] = (folder, core) => startServe(folder, core, []);
+const startAlone: System["start"] = (folder, core) => startServe(folder, core, ["--no-front"]);
 
-/** The same coordinator: its seekers poll, or their commits wait, or the front of `npm run serve` stands before it. */
+/** The same coordinator: its seekers poll, or their commits wait, with the front of `npm run serve` and without. */
 const OURS: System[] = [
   { name: "ours", label: "this coordinator, commit + GET", waits: false, missing: () => null, start: startOurs },
   { name: "ours-wait", label: "this coordinator, Prefer: wait", waits: true, missing: () => null, start: startOurs },
-  { name: "ours-front", label: "this coordinator behind its front, commit + GET", waits: false, missing: () => null, start: startBehindFront },
-  { name: "ours-front-wait", label: "this coordinator behind its front, Prefer: wait", waits: true, missing: () => null, start: startBehindFront },
+  { name: ALONE, label: "this coordinator without its front, commit + GET", waits: false, missing: () => null, start: startAlone },
+  { name: `${ALONE}-wait`, label: "this coordinator without its front, Prefer: wait", waits: true, missing: () => null, start: startAlone },
 ];
 
 /** The platform alone. */

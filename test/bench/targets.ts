@@ -1,5 +1,5 @@
 // The targets of this coordinator, for npm run bench: each with what the run gave, and what bare workerd gave for the same work.
-import { BASE, type Cell, FLOOR, hundredths, markdown, median, ratio, type Results, typical } from "./figures.ts";
+import { BASE, type Cell, FLOOR, hundredths, jobInPolls, markdown, median, ratio, type Results, typical } from "./figures.ts";
 
 /** A target: a figure of ours, and the most or the least that it should be. `of` returns the figure of a system, NaN where the run does not have it. */
 type Target = { what: string; most?: number; least?: number; of: (results: Results, system: typeof BASE | typeof FLOOR) => number };
@@ -30,7 +30,7 @@ const TARGETS: readonly Target[] = [
   {
     what: "CPU of a job ÷ that of one poll",
     most: 3.9,
-    of: (results, system) => own(results, system, ({ cpuPerJob, probes: { poll } }) => (poll === undefined ? null : cpuPerJob / poll)),
+    of: (results, system) => jobInPolls(results, system, WORKERS),
   },
   {
     what: "ms from commit to `job_assign`, one job at a time",

@@ -49,6 +49,7 @@ export function openChannel(hub: ChannelHub): Response {
     near.close();
     channel.end();
   });
+  near.addEventListener("error", () => channel.end());
   return new Response(null, { status: 101, webSocket: front });
 }
 
@@ -80,9 +81,7 @@ class Channel {
 
   /** The front has ended, or has closed the channel. */
   end(): void {
-    const sockets = [...this.#sockets.values()];
-    this.#sockets.clear();
-    for (const socket of sockets) socket.end(BROKEN);
+    for (const id of [...this.#sockets.keys()]) this.#drop(id);
   }
 
   #note([id, note]: SharedFrame | SharedNote): void {
@@ -90,10 +89,13 @@ class Channel {
     if (typeof note === "string") socket?.receive(note);
     else if ("quiet" in note) socket?.noteQuiet(note.quiet);
     else if ("binary" in note) socket?.receive(null);
-    else {
-      this.#sockets.delete(id);
-      socket?.end(note.closed);
-    }
+    else this.#drop(id, note.closed);
+  }
+
+  #drop(id: number, code = BROKEN): void {
+    const socket = this.#sockets.get(id);
+    this.#sockets.delete(id);
+    socket?.end(code);
   }
 
   async #answer([id, method, url, headers, body]: SharedRequest): Promise<void> {
@@ -102,11 +104,12 @@ class Channel {
     try {
       const response: Response | ShortResponse = await this.#hub.respond(request.asRequest());
       const text = response instanceof ShortResponse ? response.body : await response.text();
-      if (response.status !== 101) this.#sockets.delete(id);
+      if (response.status !== 101) this.#drop(id);
       if (method === "GET" && text.length > LONGEST_POLL) this.#send([id, 0, [], ""], 0);
       else if (text.length > LONG) this.#sendLong([id, response.status, [...response.headers], null], text);
       else this.#send([id, response.status, [...response.headers], text], text.length);
     } catch (error) {
+      this.#drop(id);
       logError("internal_error", { method, ...errorFacts(error) });
       this.#send([id, 500, [["content-type", "application/json"]], '{"error":"internal_error"}'], 0);
     }
