@@ -142,6 +142,11 @@ export class FrameGuard {
     return this.#begunAt !== null && now - this.#begunAt > MESSAGE_MS;
   }
 
+  /** The time until now does not count: nobody has read what the client sent. */
+  excuse(now: number): void {
+    if (this.#begunAt !== null) this.#begunAt = now;
+  }
+
   /** Whether a message was begun, ever. Pings, pongs and close frames are none. */
   get hasMessage(): boolean {
     return this.#parts > 0;

@@ -13,6 +13,7 @@ import {
 } from "../src/coordinator/http/shared-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
+import { codeOf } from "../src/worker/node/atomic-files.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
@@ -28,6 +29,8 @@ const MOST_WAITING = 4_096;
 const MESSAGE_BYTES = 1 * MiB;
 /** While the hub has not read so many bytes, no worker with a long frame is read, so that the frames of others need not wait for more. */
 const FULL_BYTES = 1 * MiB;
+/** While it has not read so many, no worker that sends anything is read, and requests are passed on. */
+const MOST_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
 
 /** The channel of a front. */
@@ -54,7 +57,8 @@ export class HubChannel {
 
   /** True if it takes one more request. */
   get isOpen(): boolean {
-    return this.#socket.readyState === WebSocket.OPEN && this.#waiting.size < MOST_WAITING && !this.#isLeaving;
+    const isFull = this.#waiting.size >= MOST_WAITING || this.#socket.bufferedAmount > MOST_BYTES;
+    return this.#socket.readyState === WebSocket.OPEN && !isFull && !this.#isLeaving;
   }
 
   /** Sends a request with all others of this turn. `answered` is called once. */
@@ -84,15 +88,11 @@ export class HubChannel {
     this.#socket.send(data, { binary: false }, () => this.#resume());
   }
 
-  /** True if nothing more must be read of a worker with a long frame: `resume` is called when it may go on. */
-  holds(resume: () => void): boolean {
-    if (!this.#isFull) return false;
+  /** True if nothing more must be read of a worker whose last frame is long, or is not: `resume` is called when it may go on. */
+  holds(isLong: boolean, resume: () => void): boolean {
+    if (this.#socket.bufferedAmount <= (isLong ? FULL_BYTES : MOST_BYTES)) return false;
     this.#paused.push(resume);
     return true;
-  }
-
-  get #isFull(): boolean {
-    return this.#socket.bufferedAmount > FULL_BYTES;
   }
 
   /** Says what else happened on a worker's socket. */
@@ -124,8 +124,11 @@ export class HubChannel {
   #open(): WebSocket {
     const socket = this.#dial();
     socket.on("message", (data: Buffer) => this.#read(data));
-    // Its close follows.
-    socket.on("error", () => {});
+    // Its close follows. That workerd is not there, or has ended, is said elsewhere.
+    socket.on("error", (error) => {
+      if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error) ?? "") && !this.#isLeaving)
+        console.error(`the channel failed: ${error.message}`);
+    });
     socket.once("close", () => {
       const [unanswered, readers] = [[...this.#waiting.values()], [...this.#readers.values()]];
       this.#waiting.clear();
@@ -158,7 +161,7 @@ export class HubChannel {
 
   /** Lets one worker after the other go on, as long as the hub reads: each may bring the next long frame. */
   #resume(): void {
-    if (this.#isFull) return;
+    if (this.#socket.bufferedAmount > FULL_BYTES) return;
     const resume = this.#paused.shift();
     if (resume === undefined) return;
     resume();

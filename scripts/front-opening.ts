@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { RETRY_AFTER } from "../src/protocol/times.ts";
+import { OF_ANY_SIZE } from "../src/coordinator/http/shared-messages.ts";
 import type { HubChannel, ShortAnswer } from "./front-channel.ts";
 import type { Client } from "./front-clients.ts";
 import { shortRequestOf, type ShortRequest, socketRequestOf } from "./front-short-requests.ts";
@@ -112,8 +113,16 @@ export class Opening {
     this.#bytes = this.#bytes.subarray(request.bytes);
     // The last header of a name counts, so a client cannot name another one.
     if (mark !== null) request.headers.push(mark);
-    if (upgrade === null) channel.ask(request, (answer) => this.#answer(answer));
+    if (upgrade === null) this.#ask(request);
     else this.#dial(request);
+  }
+
+  #ask(request: ShortRequest): void {
+    this.#parts.channel.ask(request, (answer) => {
+      // Nobody listens any more where it could be passed on.
+      if (answer === "large" && this.#isLeaving && request.body === null) this.#ask({ ...request, body: OF_ANY_SIZE });
+      else this.#answer(answer);
+    });
   }
 
   #dial(request: ShortRequest): void {

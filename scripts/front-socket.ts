@@ -101,6 +101,8 @@ export class WorkerSocket {
     ws.once("close", (code) => this.#parts.channel.note(this.#id, { closed: code }));
     for (const act of this.#early.splice(0)) act();
     if (rest.length > 0) this.#client.unshift(rest);
+    // It is not read while it waits for an answer and has sent much.
+    this.#client.resume();
   }
 
   #forget(): void {
@@ -119,6 +121,11 @@ export class WorkerSocket {
 
   /** Ends the connection if its client is too slow. Tells the hub if it is quiet. */
   sweep(now: number): void {
+    // Nobody has read what it sent meanwhile.
+    if (this.#ws?.isPaused === true) {
+      this.#heardAt = this.#spokeAt = now;
+      this.#guard?.excuse(now);
+    }
     const ms = now - this.#spokeAt;
     if (this.#parts.stalls.isLate(this, now) || now - this.#heardAt > SILENT_MS) this.end();
     else if (this.#closingAt !== null && now - this.#closingAt > CLOSING_MS) this.end();
@@ -145,13 +152,13 @@ export class WorkerSocket {
     this.#heardAt = now;
     const refusal = this.#closingAt === null ? this.#guard?.read(chunk, now) : null;
     if (refusal != null) this.#refuse(refusal);
-    else if ((this.#guard?.unfinishedBytes ?? 0) > LONG) this.#holdBack();
+    else if ((this.#guard?.unfinishedBytes ?? 0) > LONG) this.#holdBack(true);
   }
 
-  /** Reads nothing more until the hub has read enough, so that long frames do not pile up here. */
-  #holdBack(): void {
+  /** Reads nothing more until the hub has read enough, so that frames do not pile up here. */
+  #holdBack(isLong: boolean): void {
     const ws = this.#ws;
-    if (ws === null || ws.isPaused || !this.#parts.channel.holds(() => ws.resume())) return;
+    if (ws === null || ws.isPaused || !this.#parts.channel.holds(isLong, () => ws.resume())) return;
     ws.pause();
   }
 
@@ -165,7 +172,7 @@ export class WorkerSocket {
     this.#isQuiet = false;
     if (isBinary) channel.note(this.#id, { binary: true });
     else channel.frame(this.#id, data);
-    if (data.length > LONG) this.#holdBack();
+    this.#holdBack(data.length > LONG);
   }
 
   /** Answers a heartbeat, as the platform does, without the hub [WS6]. */

@@ -105,7 +105,7 @@ class Channel {
       const response: Response | ShortResponse = await this.#hub.respond(request.asRequest());
       const text = response instanceof ShortResponse ? response.body : await response.text();
       if (response.status !== 101) this.#drop(id);
-      if (method === "GET" && text.length > LONGEST_POLL) this.#send([id, 0, [], ""], 0);
+      if (body === null && text.length > LONGEST_POLL) this.#send([id, 0, [], ""], 0);
       else if (text.length > LONG) this.#sendLong([id, response.status, [...response.headers], null], text);
       else this.#send([id, response.status, [...response.headers], text], text.length);
     } catch (error) {

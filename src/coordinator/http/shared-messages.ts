@@ -4,6 +4,8 @@ import { KiB } from "../../protocol/limits.ts";
 
 /** To the hub: a request; its id on the channel, method, URL, headers, and body as text. An upgrade asks for a worker's socket with this id. */
 export type SharedRequest = [id: number, method: string, url: string, headers: [name: string, value: string][], body: string | null];
+/** The body of a poll whose answer may have any size. */
+export const OF_ANY_SIZE = "";
 /**
  * To the front: the answer to the request with this id. A long body is null, as the last of its message: it is the next message. A poll gets status 0 if its
  * answer is too large for a channel that others wait for: the front passes it on to workerd. An upgrade gets 101 if its socket is open.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LONGEST_POLL } from "../../../src/coordinator/http/shared-channel.ts";
-import { CHANNEL_KEY } from "../../../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY, OF_ANY_SIZE } from "../../../src/coordinator/http/shared-messages.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
@@ -52,6 +52,9 @@ test("[API6] a poll with a large answer is left to the front, a commit that wait
   expect(waited?.body?.length).toBeGreaterThan(LONGEST_POLL);
   channel.send([2, "GET", `${ORIGIN}/v1/jobs/${job.job_id}`, HEADERS, null]);
   expect((await channel.answers(2)).get(2)).toMatchObject({ status: 0, body: "" });
+  channel.send([3, "GET", `${ORIGIN}/v1/jobs/${job.job_id}`, HEADERS, OF_ANY_SIZE]);
+  const whole = (await channel.answers(3)).get(3);
+  expect(JSON.parse(whole?.body ?? "")).toEqual(JSON.parse(waited?.body ?? "").job);
 });
 
 test("without the key of its process the hub opens no channel: the socket is that of a worker", async () => {

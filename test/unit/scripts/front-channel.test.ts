@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
-import type { SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
+import { OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { ADDRESS, frontWithChannel } from "../../support/front.ts";
 import { until } from "../../support/until.ts";
 
@@ -118,6 +118,21 @@ describe("requests on the channel", () => {
     front.answer([idOf(request), 0, [], ""]);
     await until("both", () => client.got().split("passed on").length === 3 || undefined);
     expect(front.passed).toEqual([`GET /v1/jobs/${ID}`, "GET /other"]);
+  });
+
+  test("whose answer is large are asked again when the coordinator stops: nobody listens where they could be passed on", async () => {
+    const front = await frontWithChannel();
+    const client = await front.dial();
+    client.socket.write(POLL);
+    const [first] = await front.askedFor(1);
+    front.front.leave();
+    front.answer([idOf(first), 0, [], ""]);
+    const [, again] = await front.askedFor(2);
+    expect(again?.slice(1)).toEqual([...(first?.slice(1, -1) ?? []), OF_ANY_SIZE]);
+    front.answerLong([idOf(again), 200, [], null], "x".repeat(100_000));
+    await closed(client.socket);
+    expect(client.got()).toContain("x".repeat(100_000));
+    expect(front.passed).toEqual([]);
   });
 
   test("whose answer is long get it as a message of its own, and others get theirs before it comes", async () => {

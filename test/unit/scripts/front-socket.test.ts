@@ -301,19 +301,47 @@ describe("[LM1, LM2] the front ends a worker's socket", () => {
   });
 });
 
-test("while the hub reads nothing, its workers are not read", async () => {
+test.each([
+  ["long", LIMITS.frameBytes, 20],
+  ["short", 15_000, 700],
+])("while the hub reads nothing, workers with %s frames are not read, and requests are passed on; then all goes on", async (_, size, count) => {
   const front = await frontWithChannel();
-  const worker = await open(front);
+  const workers = [await open(front), await open(front), await open(front), await open(front)];
   const channel = front.channels[0] ?? expect.unreachable();
   channel.pause();
-  const text = "x".repeat(LIMITS.frameBytes);
-  for (let n = 0; n < 60; n++) worker.socket.send(text);
+  for (const { socket } of workers) for (let n = 0; n < count; n++) socket.send("x".repeat(size));
+  const waiting = (): number => workers.reduce((sum, { socket }) => sum + socket.bufferedAmount, 0);
   const looks: number[] = [];
-  await until("a worker that waits", () => {
-    looks.unshift(worker.socket.bufferedAmount);
+  await until("workers that wait", () => {
+    looks.unshift(waiting());
     return (looks.length > 10 && looks[0] !== 0 && looks[0] === looks[10]) || undefined;
   });
-  expect(worker.socket.bufferedAmount).toBeGreaterThan(10 * text.length);
+  // What is held back is neither quiet nor late.
+  await front.set(SILENT_MS + 1);
+  expect(workers.map(({ socket }) => socket.readyState)).toEqual(workers.map(() => WebSocket.OPEN));
+  if (size < LONG) {
+    const seeker = await front.dial();
+    seeker.socket.write("GET /v1/jobs/019acd00-0000-7000-8000-0123456789ab HTTP/1.1\r\nHost: a\r\n\r\n");
+    await until("its answer", () => seeker.got().includes("passed on") || undefined);
+  }
   channel.resume();
-  await told(front, 60);
+  await told(front, workers.length * count);
+  expect(waiting()).toBe(0);
+});
+
+test("frames that come before the answer to the upgrade are read after it, also if they are many", async () => {
+  const front = await frontWithChannel();
+  const { socket, got: heard } = await front.dial();
+  const text = "x".repeat(200_000);
+  const head = Buffer.alloc(14);
+  head.writeUInt16BE(0x81ff);
+  head.writeBigUInt64BE(BigInt(text.length), 2);
+  socket.write(Buffer.concat([Buffer.from(upgrade()), head, Buffer.from(text)]));
+  const [[id] = [0]] = await front.askedFor(1);
+  // The front stops to read it.
+  await until("much that waits", () => front.told().length === 0 || undefined);
+  await front.set(1);
+  front.answer([id, 101, [], ""]);
+  await until("a switch", () => heard().includes("101 Switching") || undefined);
+  expect(await told(front, 1)).toEqual([[id, text]]);
 });
