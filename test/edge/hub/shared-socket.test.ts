@@ -7,8 +7,8 @@ import { KEY, TestChannel } from "../support/channel.ts";
 import { newKey } from "../support/worker.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
-withSettings({ [CHANNEL_KEY]: KEY, RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip", CONNECTS_PER_MINUTE: "30" });
-const CONNECTS = 30;
+withSettings({ [CHANNEL_KEY]: KEY, RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip", CONNECTS_PER_MINUTE: "200" });
+const CONNECTS = 200;
 
 /** A hub whose clock stands still, and a channel to it. */
 async function start(): Promise<{ hub: TestHub; channel: TestChannel }> {

@@ -57,12 +57,16 @@ class FarSocket extends EventTarget {
 /** A worker, and what the front says of its socket. */
 type ChannelWorker = { worker: TestWorker; note: (note: SharedNote[1]) => void };
 
+let channels = 0;
+
 /** A channel, and what has come on it. */
 export class TestChannel {
   readonly messages: (SharedAnswer | SharedFrame | SharedClose)[][] = [];
   readonly #socket: WebSocket;
   readonly #far = new Map<number, FarSocket>();
   #last = 1_000;
+  /** Its clients have an address of their own, because the router counts those of all hubs. */
+  readonly #ip = `198.18.0.${++channels % 250}`;
   /** The part to which the next message belongs. */
   #long: SharedAnswer | SharedLong | null = null;
 
@@ -101,7 +105,7 @@ export class TestChannel {
   async upgrade(headers: [string, string][] = []): Promise<[id: number, status: number]> {
     const id = this.#last++;
     this.#far.set(id, new FarSocket(id, (part) => this.#sendOf(part)));
-    this.send([id, "GET", `${ORIGIN}/`, [...UPGRADE, ...headers], null]);
+    this.send([id, "GET", `${ORIGIN}/`, [...UPGRADE, ["x-test-ip", this.#ip], ...headers], null]);
     const all = () => this.messages.flat().find((part) => part.length === 4 && part[0] === id);
     await until(async () => all() !== undefined, "an answer");
     return [id, Number(all()?.[1])];
