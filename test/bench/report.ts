@@ -284,7 +284,7 @@ export function write(results: Results): string {
   const text = `# Benchmarks
 
 Written by \`npm run bench\` on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}. All servers of a system ran on one core, the driver (workers and
-seekers) on another; ${results.plan.rounds} rounds, medians. All systems of a round are up, and take turns at each load: with 64
+seekers) on another; ${results.plan.rounds} round${results.plan.rounds === 1 ? "" : "s"}, medians. All systems of a round are up, and take turns at each load: with 64
 workers several in each round. A ratio is the median of the ratios within one turn. Compare figures of one run only, because the speed of a machine changes within minutes.
 
 ![Jobs per second over the number of workers](jobs-per-second.svg)
