@@ -23,7 +23,7 @@ const PAGES = Buffer.alloc(8_192);
 const SYNCS = 400;
 
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; turns: number; rateTurns: number; tries: number };
-const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, turns: 4, rateTurns: 3, tries: 4 };
+const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 4, turns: 2, rateTurns: 2, tries: 2 };
 const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, turns: 1, rateTurns: 1, tries: 2 };
 /** The workers that are there while jobs come at a fixed rate, and where systems are compared and fsyncs and parts of a job are measured. */
 const RATE_WORKERS = 64;

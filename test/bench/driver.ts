@@ -71,7 +71,6 @@ const CHECKED = 20;
 /** With every key proven, and every program warm. */
 const WARM_JOBS_PER_WORKER = 6;
 const LEAST_WARM_JOBS = 300;
-const NEWCOMER_MS = 2_000;
 const CAPABILITIES = ["LLM_INFER", "TASK"];
 const OUTPUT = { sentiment: "positive", confidence: 0.9312 };
 const OUTPUT_HASH = `sha256:${createHash("sha256").update(JSON.stringify(OUTPUT)).digest("hex")}`;
@@ -397,8 +396,6 @@ async function main(): Promise<void> {
   const load = Load.parse(JSON.parse(process.env["BENCH"] ?? ""));
   const driver = new Driver(load);
   await driver.connect();
-  // A worker that does not announce acknowledgements gets no job sooner.
-  await delay(NEWCOMER_MS);
   const { scene } = load;
   const inProgress = scene?.inProgress ?? load.workers;
   const warm = Math.max(LEAST_WARM_JOBS, (scene?.inProgress ?? load.workers) * WARM_JOBS_PER_WORKER);

@@ -1,4 +1,5 @@
-// Starts a program of workerd/ for npm run bench, as npm run serve starts the coordinator. Arguments: its name, port, state folder.
+// Starts a program of workerd/ for npm run bench, as npm run serve starts the coordinator: the coordinator itself with its front. Arguments: its name, port,
+// state folder.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startCoordinator } from "../../scripts/coordinator-process.ts";
@@ -10,7 +11,7 @@ const bundle = join(stateDir, "..", `${program}-${port}.js`);
 writeFileSync(bundle, await bundled(join(import.meta.dirname, "workerd", `${program}-main.ts`), { serves: true, watches: false }));
 const settings = Object.fromEntries(SETTING_NAMES.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name] ?? ""]])));
 const coordinator = await startCoordinator({
-  ...{ instance: "evm", port: Number(port), stateDir, settings, serves: true, guardsFrames: false, bundle },
+  ...{ instance: "evm", port: Number(port), stateDir, settings, serves: true, guardsFrames: program === "counted", bundle },
   onLine: (line) => console.error(line),
 });
 console.log("ready");
