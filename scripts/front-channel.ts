@@ -2,15 +2,7 @@
 // when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import {
-  LONG,
-  type SharedAnswer,
-  type SharedClose,
-  type SharedFrame,
-  type SharedLong,
-  type SharedNote,
-  type SharedRequest,
-} from "../src/coordinator/http/shared-messages.ts";
+import { BEFORE_TEXT, LONG, type SharedAnswer, SharedBatch, type SharedNote, type ToFront, type ToHub } from "../src/coordinator/http/shared-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/atomic-files.ts";
@@ -33,18 +25,26 @@ const FULL_BYTES = 1 * MiB;
 const MOST_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
 
+function partsOf(message: Buffer): ToFront<string | Buffer>[] {
+  const end = message.indexOf(BEFORE_TEXT);
+  if (end < 0) return JSON.parse(message.toString());
+  const part = JSON.parse(message.toString("utf8", 0, end));
+  part.push(message.subarray(end + BEFORE_TEXT.length));
+  return [part];
+}
+
 /** The channel of a front. */
 export class HubChannel {
   readonly #dial: () => WebSocket;
   #socket: WebSocket;
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
   readonly #readers = new Map<number, SocketReader>();
+  readonly #batch = new SharedBatch<ToHub>({
+    ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(flush) },
+    send: (message) => this.#send(message),
+  });
   #next = 1;
-  #batch: (SharedRequest | SharedFrame | SharedNote | SharedLong)[] = [];
-  #batchBytes = 0;
   #isLeaving = false;
-  /** What takes the next message, which is a long text. */
-  #longReader: ((text: Buffer) => void) | null = null;
   /** The workers that wait until the hub has read enough, longest first. */
   readonly #paused: (() => void)[] = [];
 
@@ -65,7 +65,7 @@ export class HubChannel {
   ask({ method, url, headers, body, bytes }: ShortRequest, answered: (answer: ShortAnswer) => void): number {
     const id = this.#next++;
     this.#waiting.set(id, answered);
-    this.#put([id, method, url, headers, body], bytes);
+    this.#batch.add([id, method, url, headers, body], bytes);
     return id;
   }
 
@@ -82,10 +82,9 @@ export class HubChannel {
   /** Sends a text frame of a worker, whose bytes are UTF-8. */
   frame(socket: number, data: Buffer): void {
     if (!this.#readers.has(socket)) return;
-    if (data.length <= LONG) return this.#put([socket, data.toString()], data.length);
-    this.#batch.push([socket]);
-    this.#send();
-    this.#socket.send(data, { binary: false }, () => this.#resume());
+    if (data.length <= LONG) return this.#batch.add([socket, data.toString()], data.length);
+    this.#batch.flush();
+    this.#send(Buffer.concat([Buffer.from(JSON.stringify([socket]) + BEFORE_TEXT), data]));
   }
 
   /** True if nothing more must be read of a worker whose last frame is long, or is not: `resume` is called when it may go on. */
@@ -98,7 +97,7 @@ export class HubChannel {
   /** Says what else happened on a worker's socket. */
   note(socket: number, note: SharedNote[1]): void {
     if (!this.#readers.has(socket)) return;
-    this.#put([socket, note], 0);
+    this.#batch.add([socket, note], 0);
     if (!("closed" in note)) return;
     this.#readers.delete(socket);
     this.#endIfDone();
@@ -117,7 +116,7 @@ export class HubChannel {
 
   #endIfDone(): void {
     if (!this.#isLeaving || this.#waiting.size > 0 || this.#readers.size > 0) return;
-    this.#send();
+    this.#batch.flush();
     this.#socket.close();
   }
 
@@ -133,9 +132,7 @@ export class HubChannel {
       const [unanswered, readers] = [[...this.#waiting.values()], [...this.#readers.values()]];
       this.#waiting.clear();
       this.#readers.clear();
-      this.#batch = [];
-      this.#batchBytes = 0;
-      this.#longReader = null;
+      this.#batch.drop();
       for (const answered of unanswered) answered("lost");
       for (const reader of readers) reader.close(CLOSE.restart, "the coordinator restarts");
       for (const resume of this.#paused.splice(0)) resume();
@@ -144,19 +141,8 @@ export class HubChannel {
     return socket;
   }
 
-  /** Sends it with all that comes in the same turn. */
-  #put(part: SharedRequest | SharedFrame | SharedNote, bytes: number): void {
-    if (this.#batch.push(part) === 1) setImmediate(() => this.#send());
-    this.#batchBytes += bytes;
-    if (this.#batchBytes > MESSAGE_BYTES) this.#send();
-  }
-
-  #send(): void {
-    if (this.#batch.length === 0 || this.#socket.readyState !== WebSocket.OPEN) return;
-    const message = JSON.stringify(this.#batch);
-    this.#batch = [];
-    this.#batchBytes = 0;
-    this.#socket.send(message, () => this.#resume());
+  #send(message: string | Buffer): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message, { binary: false }, () => this.#resume());
   }
 
   /** Lets one worker after the other go on, as long as the hub reads: each may bring the next long frame. */
@@ -169,25 +155,15 @@ export class HubChannel {
   }
 
   #read(message: Buffer): void {
-    const readLong = this.#longReader;
-    this.#longReader = null;
-    if (readLong === null) this.#readParts(JSON.parse(message.toString()));
-    else readLong(message);
+    for (const part of partsOf(message)) {
+      if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
+      else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
+      else this.#answer(part);
+    }
     this.#endIfDone();
   }
 
-  #readParts(parts: (SharedAnswer | SharedFrame | SharedClose | SharedLong)[]): void {
-    for (const part of parts) {
-      const [id] = part;
-      if (part.length === 1) this.#longReader = (text) => this.#readers.get(id)?.frame(text);
-      else if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
-      else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
-      else if (part[3] === null) this.#longReader = (body) => this.#answer(part, body);
-      else this.#answer(part, part[3]);
-    }
-  }
-
-  #answer([id, status, headers]: SharedAnswer, body: string | Buffer): void {
+  #answer([id, status, headers, body]: SharedAnswer<string | Buffer>): void {
     const answered = this.#waiting.get(id);
     this.#waiting.delete(id);
     answered?.(status === 0 ? "large" : { status, headers, body });

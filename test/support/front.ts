@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Front, type FrontOptions, listenInFront } from "../../scripts/front.ts";
-import type { SharedAnswer, SharedClose, SharedFrame, SharedLong, SharedNote, SharedRequest } from "../../src/coordinator/http/shared-messages.ts";
+import type { SharedAnswer, SharedFrame, SharedNote, SharedRequest, ToFront, ToHub } from "../../src/coordinator/http/shared-messages.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
 
@@ -45,9 +45,11 @@ async function dial(front: Front): Promise<{ socket: Socket; got: () => string }
   return { socket, got: () => Buffer.concat(chunks).toString() };
 }
 
-/** What the front sends to the hub, and the hub to the front. */
-type FromFront = SharedRequest | SharedFrame | SharedNote;
-type FromHub = SharedAnswer | SharedFrame | SharedClose;
+function partsOf(message: string): ToHub[] {
+  const [first = "", ...others] = message.split("\n");
+  const parts = JSON.parse(first);
+  return others.length === 0 ? parts : [[...parts, others.join("\n")] as ToHub];
+}
 
 /** Starts a front with a channel. */
 export async function frontWithChannel({ commits = true, limitsClients = true, trustedIpHeader = null as string | null } = {}) {
@@ -61,18 +63,13 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
   behind.listen(0, "127.0.0.1");
   await Promise.all([once(behind, "listening"), once(hub, "listening")]);
   /** The messages of the front, and the sockets that it has opened. */
-  const messages: FromFront[][] = [];
+  const messages: ToHub[][] = [];
   const channels: WebSocket[] = [];
   const keys: unknown[] = [];
   hub.on("connection", (socket, { headers }) => {
     channels.push(socket);
     keys.push(headers["x-key"]);
-    let long: SharedLong | undefined;
-    socket.on("message", (data: Buffer) => {
-      const parts: (FromFront | SharedLong)[] = long === undefined ? JSON.parse(data.toString()) : [[...long, data.toString()]];
-      long = parts.find((part) => part.length === 1);
-      messages.push(parts.filter((part) => part.length !== 1));
-    });
+    socket.on("message", (data: Buffer) => messages.push(partsOf(data.toString())));
   });
   const clock = new FrontClock();
   const channel = { to: { host: "127.0.0.1", port: portOf(hub) }, headers: { "x-key": "k" }, commits };
@@ -106,12 +103,9 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
     askedFor: (count: number) => until(`${count} requests`, () => (asked().length >= count ? asked() : undefined)),
     /** What the hub got besides requests. */
     told: (): (SharedFrame | SharedNote)[] => messages.flat().filter((part) => part.length === 2),
-    answer: (...answers: FromHub[]) => channels.at(-1)?.send(JSON.stringify(answers)),
-    /** A long frame, or an answer with this long body. */
-    answerLong: (part: SharedAnswer | SharedLong, text: string) => {
-      channels.at(-1)?.send(JSON.stringify([part]));
-      channels.at(-1)?.send(text);
-    },
+    answer: (...answers: ToFront[]) => channels.at(-1)?.send(JSON.stringify(answers)),
+    /** The same for an answer or a frame whose text is long. */
+    answerLong: (part: SharedAnswer | SharedFrame) => channels.at(-1)?.send(`${JSON.stringify(part.slice(0, -1))}\n${part.at(-1)}`),
     dial: () => dial(front),
     set: (at: number) => clock.set(at),
   };

@@ -1,5 +1,5 @@
 // What the front outside Cloudflare (scripts/front-channel.ts) and the hub (shared-channel.ts) say on the channel, the socket between them. Both import it. A
-// message is a JSON array of what is below, or a long frame.
+// message is a JSON array of what is below. What ends with a long text is a message of its own: as JSON without this text, a line feed, and the text as it is.
 import { KiB } from "../../protocol/limits.ts";
 
 /** To the hub: a request; its id on the channel, method, URL, headers, and body as text. An upgrade asks for a worker's socket with this id. */
@@ -7,13 +7,13 @@ export type SharedRequest = [id: number, method: string, url: string, headers: [
 /** The body of a poll whose answer may have any size. */
 export const OF_ANY_SIZE = "";
 /**
- * To the front: the answer to the request with this id. A long body is null, as the last of its message: it is the next message. A poll gets status 0 if its
- * answer is too large for a channel that others wait for: the front passes it on to workerd. An upgrade gets 101 if its socket is open.
+ * To the front: the answer to the request with this id. A poll gets status 0 if its answer is too large for a channel that others wait for: the front passes it
+ * on to workerd. An upgrade gets 101 if its socket is open.
  */
-export type SharedAnswer = [id: number, status: number, headers: [name: string, value: string][], body: string | null];
+export type SharedAnswer<Text = string> = [id: number, status: number, headers: [name: string, value: string][], body: Text];
 
 /** In both directions: a text frame of a worker's socket. */
-export type SharedFrame = [socket: number, text: string];
+export type SharedFrame<Text = string> = [socket: number, text: Text];
 /**
  * To the hub: what else happened on a worker's socket. `quiet`: it was last heard so many ms ago; 0 for a heartbeat, which the front answers, and of which the
  * hub is told only if it was told before that the socket is quiet, or with the next frame. `binary`: a frame came that is no text. `closed`: the connection has
@@ -23,10 +23,48 @@ export type SharedNote = [socket: number, note: { quiet: number } | { binary: tr
 /** To the front: close this socket. */
 export type SharedClose = [socket: number, code: number, reason: string];
 
-/** A frame or body of more UTF-16 units or bytes is a message of its own: to write and read it as JSON would cost more than all that the hub does with it. */
+/** What one side hears. */
+export type ToHub = SharedRequest | SharedFrame | SharedNote;
+export type ToFront<Text = string> = SharedAnswer<Text> | SharedFrame<Text> | SharedClose;
+
+/** A text of more UTF-16 units or bytes is long: to write and read it as JSON would cost more than all that the hub does with it. */
 export const LONG = 16 * KiB;
-/** In both directions, as the last of its message: the next message is a long text frame of this socket, as it is. */
-export type SharedLong = [socket: number];
+/** Between the JSON and its long text. JSON has none where it is written without spaces. */
+export const BEFORE_TEXT = "\n";
+
+type BatchParts = { most: number; later: (flush: () => void) => void; send: (message: string) => void };
+
+/** Sends what comes in one turn as one message. */
+export class SharedBatch<Part extends ToHub | ToFront> {
+  readonly #to: BatchParts;
+  #parts: Part[] = [];
+  #size = 0;
+
+  /** It does not wait for the end of the turn, which `later` waits for, once its texts have more than `most` units. */
+  constructor(to: BatchParts) {
+    this.#to = to;
+  }
+
+  /** `size` is that of its texts. */
+  add(part: Part, size: number): void {
+    if (this.#parts.push(part) === 1) this.#to.later(() => this.flush());
+    this.#size += size;
+    if (this.#size > this.#to.most) this.flush();
+  }
+
+  flush(): void {
+    if (this.#parts.length === 0) return;
+    const message = JSON.stringify(this.#parts);
+    this.drop();
+    this.#to.send(message);
+  }
+
+  /** Forgets what was not sent. */
+  drop(): void {
+    this.#parts = [];
+    this.#size = 0;
+  }
+}
 
 /** The header with the key that opens a channel, and the setting with the same key. Only the process that runs both knows it. */
 export const CHANNEL_KEY_HEADER = "x-channel-key";

@@ -4,11 +4,10 @@ import {
   CHANNEL_KEY_HEADER,
   LONG,
   type SharedAnswer,
-  type SharedClose,
   type SharedFrame,
-  type SharedLong,
   type SharedNote,
-  type SharedRequest,
+  type ToFront,
+  type ToHub,
 } from "../../../src/coordinator/http/shared-messages.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
 import { TestWorker } from "./worker.ts";
@@ -59,35 +58,38 @@ type ChannelWorker = { worker: TestWorker; note: (note: SharedNote[1]) => void }
 
 let channels = 0;
 
+function partsOf(message: string): ToFront[] {
+  const [first = "", ...others] = message.split("\n");
+  const parts = JSON.parse(first);
+  return others.length === 0 ? parts : [[...parts, others.join("\n")] as ToFront];
+}
+
 /** A channel, and what has come on it. */
 export class TestChannel {
-  readonly messages: (SharedAnswer | SharedFrame | SharedClose)[][] = [];
+  readonly messages: ToFront[][] = [];
   readonly #socket: WebSocket;
   readonly #far = new Map<number, FarSocket>();
   #last = 1_000;
   /** Its clients have an address of their own, because the router counts those of all hubs. */
   readonly #ip = `198.18.0.${++channels % 250}`;
-  /** The part to which the next message belongs. */
-  #long: SharedAnswer | SharedLong | null = null;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#read(this.#parse(String(data))));
+    socket.addEventListener("message", ({ data }) => this.#read(partsOf(String(data))));
   }
 
   static async open(hub: TestHub): Promise<TestChannel> {
     return new TestChannel(await dial(hub, KEY));
   }
 
-  send(...parts: (SharedRequest | SharedFrame | SharedNote)[]): void {
+  send(...parts: ToHub[]): void {
     this.#socket.send(JSON.stringify(parts));
   }
 
   #sendOf(part: SharedFrame | SharedNote): void {
     const [id, text] = part;
     if (typeof text !== "string" || text.length <= LONG) return this.send(part);
-    this.#socket.send(JSON.stringify([[id]]));
-    this.#socket.send(text);
+    this.#socket.send(`${JSON.stringify([id])}\n${text}`);
   }
 
   close(): void {
@@ -128,19 +130,7 @@ export class TestChannel {
     return connected;
   }
 
-  #parse(message: string): (SharedAnswer | SharedFrame | SharedClose)[] {
-    const long = this.#long;
-    this.#long = null;
-    if (long !== null) return [long.length === 1 ? [...long, message] : [long[0], long[1], long[2], message]];
-    const parts: (SharedAnswer | SharedFrame | SharedClose | SharedLong)[] = JSON.parse(message);
-    return parts.filter((part) => {
-      const isLong = part.length === 1 || (part.length === 4 && part[3] === null);
-      if (isLong) this.#long = part;
-      return !isLong;
-    }) as (SharedAnswer | SharedFrame | SharedClose)[];
-  }
-
-  #read(parts: (SharedAnswer | SharedFrame | SharedClose)[]): void {
+  #read(parts: ToFront[]): void {
     this.messages.push(parts);
     for (const part of parts) {
       if (part.length === 2) this.#far.get(part[0])?.dispatchEvent(new MessageEvent("message", { data: part[1] }));
