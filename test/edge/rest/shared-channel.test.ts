@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LONGEST_POLL } from "../../../src/coordinator/http/shared-channel.ts";
-import { CHANNEL_KEY, OF_ANY_SIZE } from "../../../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY, OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
@@ -36,8 +36,23 @@ test("[API1, API6, RC1] a channel answers commits and polls as the router does, 
   const last = await channel.answers(5);
   expect([3, 4, 5].map((id) => last.get(id)?.status)).toEqual([200, 400, 405]);
   expect(JSON.parse(last.get(3)?.body ?? "")).toEqual(JSON.parse(done?.body ?? "").job);
+  // Those that need nothing of D1 go together.
+  expect(
+    channel.messages
+      .at(-1)
+      ?.map(([id]) => id)
+      .toSorted(),
+  ).toEqual([3, 4, 5]);
   // The hub asked itself: the only call from outside was for the socket of the worker.
   expect(hub.rpcs).toEqual(["fetch"]);
+});
+
+test("the answers to commits that were stored together go as one message", async () => {
+  const channel = await TestChannel.open(new TestHub());
+  const ids = [1, 2, 3, 4, 5, 6, 7, 8];
+  channel.send(...ids.map((id): SharedRequest => [id, "POST", `${ORIGIN}/v1/jobs/commit/cheap`, HEADERS, COMMIT]));
+  await channel.answers(ids.length);
+  expect(channel.messages.map((parts) => parts.map(([id, status]) => [id, status]))).toEqual([ids.map((id) => [id, 201])]);
 });
 
 test("[API6] a poll with a large answer is left to the front, a commit that waited for it is not", async () => {
