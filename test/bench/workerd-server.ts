@@ -1,4 +1,4 @@
-// Starts a program of workerd/ for npm run bench, as npm run serve starts the coordinator: the coordinator itself with its front. Arguments: its name, port,
+// Starts a program of workerd/ for npm run bench, as npm run serve starts the coordinator. The one of the curves has its front. Arguments: its name, port,
 // state folder.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -24,7 +24,7 @@ export const LONGEST_POLL = 64 * KiB;
 const MESSAGE_CHARS = 256 * KiB;
 /** The code of a connection that broke (RFC 6455, 7.1.5). */
 const BROKEN = 1006;
-/** More than any answer takes from what it waits for. */
+/** From the end of a job to its answer there are fewer. */
 const MICROTASKS = 32;
 const DONE = Promise.resolve();
 
@@ -67,8 +67,8 @@ function partsOf(message: string): ToHub[] {
 }
 
 /**
- * Resolves when what is answered in this turn has been answered: one answer comes a few microtasks after another. A timer of 0 ms, which workerd looks for 16
- * times, takes 45 µs.
+ * Resolves when all answers of this turn are there: one comes a few microtasks after another. A timer of 0 ms would take 45 µs, because workerd polls the
+ * system 16 times for it.
  */
 async function endOfTurn(): Promise<void> {
   for (let n = 0; n < MICROTASKS; n++) await DONE;

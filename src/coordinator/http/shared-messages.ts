@@ -29,7 +29,7 @@ export type ToFront<Text = string> = SharedAnswer<Text> | SharedFrame<Text> | Sh
 
 /** A text of more UTF-16 units or bytes is long: to write and read it as JSON would cost more than all that the hub does with it. */
 export const LONG = 16 * KiB;
-/** Between the JSON and its long text. JSON has none where it is written without spaces. */
+/** Between the JSON and its long text. `JSON.stringify` never writes one. */
 export const BEFORE_TEXT = "\n";
 
 type BatchParts = { most: number; later: (flush: () => void) => void; send: (message: string) => void };
@@ -40,7 +40,7 @@ export class SharedBatch<Part extends ToHub | ToFront> {
   #parts: Part[] = [];
   #size = 0;
 
-  /** It does not wait for the end of the turn, which `later` waits for, once its texts have more than `most` units. */
+  /** `later` calls back at the end of the turn. Texts of more than `most` units or bytes do not wait for it. */
   constructor(to: BatchParts) {
     this.#to = to;
   }
