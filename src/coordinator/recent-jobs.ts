@@ -21,10 +21,16 @@ export class RecentJobs {
     return this.#jobs.get(id);
   }
 
-  /** Forgets all jobs, because a job whose content retention has deleted must not be returned any more [LM3]. */
-  clear(): void {
-    this.#jobs.clear();
-    this.#chars = 0;
+  /**
+   * Forgets the jobs whose end has been durable for `ms` or longer, because a job whose content retention has deleted must not be returned any more [LM3]. The
+   * others stay: their clients still poll.
+   */
+  forget(now: number, ms: number): void {
+    for (const [id, { json, durableAt }] of this.#jobs) {
+      if (durableAt === null || isWithin(now, durableAt, ms)) continue;
+      this.#jobs.delete(id);
+      this.#chars -= json.length;
+    }
   }
 
   /** Keeps the answer of a job that has ended. */

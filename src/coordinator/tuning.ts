@@ -39,7 +39,9 @@ export const TUNING = {
   journalGatheringMax: 4,
   /** The most characters of jobs that ended recently and are answered from memory. */
   recentChars: 4 * MiB,
-  /** For how long the router answers from them, where it runs in the hub's isolate. Much shorter than content is retained. */
+  /** The cron has the hub forget those that ended longer ago. Much shorter than content is retained. */
+  recentKept: 1 * MINUTE,
+  /** For how long the router answers from them, where it runs in the hub's isolate. */
   recentHere: 10 * SECOND,
   /**
    * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for

@@ -316,7 +316,6 @@ class Driver {
   async probed(probe: Probe): Promise<string> {
     if (probe !== "poll") return `/probe/${probe}`;
     const id = await this.job(false);
-    // If the cron runs meanwhile, the hub forgets the job, and each poll reads D1: then the figure is about five times as large.
     await delay(TUNING.recentHere);
     return `/v1/jobs/${id}`;
   }

@@ -1,6 +1,7 @@
 // What the cron has the hub do: it deletes what is past its time, and goes on with what an alarm that was missed should have done.
 import type { Settings } from "../config.ts";
 import type { RecentJobs } from "../recent-jobs.ts";
+import { TUNING } from "../tuning.ts";
 import type { ChainReads } from "./chain-reads.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Journal } from "./journal.ts";
@@ -40,7 +41,7 @@ export class HubCron {
   async run(): Promise<void> {
     const { settings, journal, ledger, dispatcher, outbox, chain, orders, pairingClaims, room, keys, recent, streams, clock, alarm } = this.#parts;
     const now = clock();
-    recent.clear();
+    recent.forget(now, Math.min(TUNING.recentKept, settings.retention.result));
     streams.clear();
     try {
       pairingClaims.purge(now);

@@ -147,6 +147,18 @@ describe("from the hub to D1", () => {
     expect([await count("jobs", id), await count("receipts", id)]).toEqual([1, 1]);
   });
 
+  test("[API6] the cron does not have the hub forget a job that ended within a minute: its polls do not read D1", async () => {
+    const hub = new TestHub();
+    const worker = await hub.worker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned(), OUTPUT);
+    await handedOn(hub);
+    await env.DB.prepare("DELETE FROM jobs WHERE id = ?").bind(id).run();
+    hub.skip(TUNING.recentKept - 1_000);
+    await hub.stub.wake();
+    expect(await hub.job(id)).toMatchObject({ status: "completed", result: OUTPUT });
+  });
+
   test("[LM3] what retention has erased in D1 is told by no poll and no stream after the cron has woken the hub", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
@@ -158,6 +170,7 @@ describe("from the hub to D1", () => {
     const events = async () => (await hub.fetch(new Request(`http://hub.test/v1/jobs/${id}/events`))).text();
     expect(await events()).toContain("streamed");
     await env.DB.prepare("UPDATE jobs SET payload = NULL, result = NULL WHERE id = ?").bind(id).run();
+    hub.skip(TUNING.recentKept);
     await hub.stub.wake();
     expect(await hub.job(id)).toMatchObject({ status: "completed", result: null });
     expect(await events()).not.toMatch(/streamed|summary/);

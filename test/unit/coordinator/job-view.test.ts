@@ -69,7 +69,21 @@ describe("[API6] the jobs that ended recently", () => {
     recent.becameDurable(["late"], now);
     const times = [now - 1, now, now + TUNING.recentHere - 1, now + TUNING.recentHere];
     expect(times.map((time) => endedHere("late", time))).toEqual([null, json, json, null]);
-    recent.clear();
-    expect(endedHere("late", now)).toBeNull();
+  });
+
+  test("[LM3] those that ended long ago are forgotten, those that clients still poll stay", () => {
+    const [now, ms] = [1_000_000, 60_000];
+    const recent = new RecentJobs();
+    const ended = { long: now - ms, recently: now - ms + 1, "before the clock was set back": now + 1 };
+    for (const id of [...Object.keys(ended), "not on the disk yet"]) recent.put(id, job);
+    for (const [id, durableAt] of Object.entries(ended)) recent.becameDurable([id], durableAt);
+    recent.forget(now, ms);
+    const kept = (ids: string[]): string[] => ids.filter((id) => recent.get(id) !== undefined);
+    expect(kept([...Object.keys(ended), "not on the disk yet"])).toEqual(["recently", "not on the disk yet"]);
+    // What was forgotten makes room: two more fit, and the third does not.
+    for (const id of ["1", "2"]) recent.put(id, job);
+    expect(kept(["recently", "not on the disk yet", "1", "2"])).toHaveLength(4);
+    recent.put("3", job);
+    expect(kept(["recently", "not on the disk yet", "1", "2", "3"])).not.toContain("recently");
   });
 });
