@@ -40,9 +40,12 @@ export class HubChannel {
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
   readonly #readers = new Map<number, SocketReader>();
   readonly #batch = new SharedBatch<ToHub>({
-    ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(flush) },
+    ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(() => this.#sendNext(flush)) },
     send: (message) => this.#send(message),
   });
+  /** How many messages the hub has not done yet, and what sends the next one. */
+  #undone = 0;
+  #held: (() => void) | null = null;
   #next = 1;
   #isLeaving = false;
   /** The workers that wait until the hub has read enough, longest first. */
@@ -133,6 +136,8 @@ export class HubChannel {
       this.#waiting.clear();
       this.#readers.clear();
       this.#batch.drop();
+      this.#undone = 0;
+      this.#held = null;
       for (const answered of unanswered) answered("lost");
       for (const reader of readers) reader.close(CLOSE.restart, "the coordinator restarts");
       for (const resume of this.#paused.splice(0)) resume();
@@ -141,8 +146,16 @@ export class HubChannel {
     return socket;
   }
 
+  /** What comes while the hub works waits for it: so it shares a message, and a write of the hub's journal. */
+  #sendNext(flush: () => void): void {
+    if (this.#undone === 0) flush();
+    else this.#held = flush;
+  }
+
   #send(message: string | Buffer): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message, { binary: false }, () => this.#resume());
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#undone++;
+    this.#socket.send(message, { binary: false }, () => this.#resume());
   }
 
   /** Lets one worker after the other go on, as long as the hub reads: each may bring the next long frame. */
@@ -156,11 +169,21 @@ export class HubChannel {
 
   #read(message: Buffer): void {
     for (const part of partsOf(message)) {
-      if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
+      if (part.length === 1) this.#done();
+      else if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
       else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
       else this.#answer(part);
     }
     this.#endIfDone();
+  }
+
+  #done(): void {
+    this.#undone--;
+    const flush = this.#held;
+    if (this.#undone > 0 || flush === null) return;
+    this.#held = null;
+    // After one more look at all connections: meanwhile more has come.
+    setImmediate(() => setImmediate(flush));
   }
 
   #answer([id, status, headers, body]: SharedAnswer<string | Buffer>): void {

@@ -18,7 +18,11 @@ export class WorkerHub extends Hub {
     if (!opensChannel(request, this.env[CHANNEL_KEY])) return super.fetch(request);
     const env = insideHub(this.env, this);
     const context = { waitUntil: (task: Promise<unknown>) => this.ctx.waitUntil(task), passThroughOnException: () => {}, props: {} };
-    return openChannel({ respond: (short) => app.fetch(short, env, context), dial: (far) => new SharedSocket(far, this) });
+    return openChannel({
+      respond: (short) => app.fetch(short, env, context),
+      gather: (read) => this.gather(read),
+      dial: (far) => new SharedSocket(far, this),
+    });
   }
 }
 

@@ -51,8 +51,8 @@ function partsOf(message: string): ToHub[] {
   return others.length === 0 ? parts : [[...parts, others.join("\n")] as ToHub];
 }
 
-/** Starts a front with a channel. */
-export async function frontWithChannel({ commits = true, limitsClients = true, trustedIpHeader = null as string | null } = {}) {
+/** Starts a front with a channel. `isDone`: its hub is done with each message at once; otherwise when the test says so. */
+export async function frontWithChannel({ commits = true, limitsClients = true, trustedIpHeader = null as string | null, isDone = true } = {}) {
   /** What workerd's place was asked on its own port: method and path. */
   const passed: string[] = [];
   const behind = createServer((request, response) => {
@@ -69,7 +69,10 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
   hub.on("connection", (socket, { headers }) => {
     channels.push(socket);
     keys.push(headers["x-key"]);
-    socket.on("message", (data: Buffer) => messages.push(partsOf(data.toString())));
+    socket.on("message", (data: Buffer) => {
+      messages.push(partsOf(data.toString()));
+      if (isDone) socket.send(JSON.stringify([[true]]));
+    });
   });
   const clock = new FrontClock();
   const channel = { to: { host: "127.0.0.1", port: portOf(hub) }, headers: { "x-key": "k" }, commits };

@@ -3,6 +3,7 @@
 // (docs/decisions/0019). On Cloudflare there is no channel.
 import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
+import { endOfTurn } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import {
   BEFORE_TEXT,
@@ -24,14 +25,13 @@ export const LONGEST_POLL = 64 * KiB;
 const MESSAGE_CHARS = 256 * KiB;
 /** The code of a connection that broke (RFC 6455, 7.1.5). */
 const BROKEN = 1006;
-/** From the end of a job to its answer there are fewer. */
-const MICROTASKS = 32;
-const DONE = Promise.resolve();
 
 /** What a channel needs of the hub. */
 export type ChannelHub = {
   /** Answers a request; must not reject. */
   respond: (request: Request) => Response | Promise<Response>;
+  /** Calls `read`, and resolves when all that it has changed in its turn is written, unless the hub collects more before it writes. */
+  gather: (read: () => void) => Promise<void>;
   /** Creates the hub's end of a socket. */
   dial: (far: { send(text: string): void; close(code: number, reason: string): void }) => NearEnd;
 };
@@ -49,7 +49,7 @@ export function openChannel(hub: ChannelHub): Response {
   const { 0: front, 1: near } = new WebSocketPair();
   const channel = new Channel(near, hub);
   near.accept();
-  near.addEventListener("message", ({ data }) => channel.read(String(data)));
+  near.addEventListener("message", ({ data }) => void channel.read(String(data)));
   near.addEventListener("close", () => {
     near.close();
     channel.end();
@@ -66,31 +66,41 @@ function partsOf(message: string): ToHub[] {
   return [part];
 }
 
-/**
- * Resolves when all answers of this turn are there: one comes a few microtasks after another. A timer of 0 ms would take 45 µs, because workerd polls the
- * system 16 times for it.
- */
-async function endOfTurn(): Promise<void> {
-  for (let n = 0; n < MICROTASKS; n++) await DONE;
-}
-
 /** The hub's end of a channel. */
 class Channel {
   readonly #near: WebSocket;
   readonly #hub: ChannelHub;
   readonly #sockets = new Map<number, NearEnd>();
   readonly #batch: SharedBatch<ToFront>;
+  #isReading = false;
 
   constructor(near: WebSocket, hub: ChannelHub) {
     this.#near = near;
     this.#hub = hub;
-    this.#batch = new SharedBatch({ most: MESSAGE_CHARS, later: (flush) => void endOfTurn().then(flush), send: (message) => this.#send(message) });
+    this.#batch = new SharedBatch({
+      ...{ most: MESSAGE_CHARS, send: (message) => this.#send(message) },
+      // The end of a read message sends it.
+      later: (flush) => void (this.#isReading || endOfTurn().then(flush)),
+    });
   }
 
-  read(message: string): void {
-    for (const part of partsOf(message)) {
-      if (part.length === 2) this.#note(part);
-      else void this.#answer(part);
+  /** Reads a message of the front. All that answers it at once is one message, which says that it is done. */
+  async read(message: string): Promise<void> {
+    this.#isReading = true;
+    try {
+      await this.#hub.gather(() => {
+        for (const part of partsOf(message)) {
+          if (part.length === 2) this.#note(part);
+          else void this.#answer(part);
+        }
+      });
+      await endOfTurn();
+    } catch (error) {
+      logError("internal_error", errorFacts(error));
+    } finally {
+      this.#isReading = false;
+      this.#batch.add([true], 0);
+      this.#batch.flush();
     }
   }
 

@@ -22,10 +22,12 @@ export type SharedFrame<Text = string> = [socket: number, text: Text];
 export type SharedNote = [socket: number, note: { quiet: number } | { binary: true } | { closed: number }];
 /** To the front: close this socket. */
 export type SharedClose = [socket: number, code: number, reason: string];
+/** To the front: the hub is done with one more message. Then the next one comes, with all that the front has got meanwhile. */
+export type SharedDone = [isDone: true];
 
 /** What one side hears. */
 export type ToHub = SharedRequest | SharedFrame | SharedNote;
-export type ToFront<Text = string> = SharedAnswer<Text> | SharedFrame<Text> | SharedClose;
+export type ToFront<Text = string> = SharedAnswer<Text> | SharedFrame<Text> | SharedClose | SharedDone;
 
 /** A text of more UTF-16 units or bytes is long: to write and read it as JSON would cost more than all that the hub does with it. */
 export const LONG = 16 * KiB;

@@ -1,6 +1,7 @@
 // Collects the changes of one turn until they are written and sent together. On a job's way: between each decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, OrderOutcome, Payment, RowChange, Send } from "../dispatch/index.ts";
+import { endOfTurn } from "../deadline.ts";
 import { TUNING } from "../tuning.ts";
 import { type CheckedCompletion, explained, type ExplainedRefusal } from "./completion-check.ts";
 import type { PaymentTexts } from "./ledger-store.ts";
@@ -118,6 +119,9 @@ export class Pace {
   /** When the last write was on the disk, ms since the epoch; null while it is not. */
   #syncedAt: number | null = 0;
   #hasFailed = false;
+  #isGathering = false;
+  /** Whether a batch has begun since. */
+  #hasBegun = false;
 
   /** Notes that a batch was written. */
   written(): void {
@@ -142,9 +146,28 @@ export class Pace {
 
   /** Calls `write` when the batch that begins now must be written, never during this call: its event may have more changes. */
   next(write: () => void): void {
+    if (this.#isGathering) this.#hasBegun = true;
     // No timer at rest: even one of 0 ms is a millisecond late, twice in each job.
-    if (this.#isAtRest()) queueMicrotask(write);
+    else if (this.#isAtRest()) queueMicrotask(write);
     else setTimeout(write, this.left());
+  }
+
+  /**
+   * Calls `read`, and `write` at the end of its turn; after a slow sync or a failed write only when any other batch would be written. `read` brings all that
+   * has come so far, so to wait for more would only take time.
+   */
+  async gather(read: () => void, write: () => void): Promise<void> {
+    this.#isGathering = true;
+    try {
+      read();
+    } finally {
+      await endOfTurn();
+      this.#isGathering = false;
+      const hasBegun = this.#hasBegun;
+      this.#hasBegun = false;
+      if (this.left() === 0) write();
+      else if (hasBegun) this.next(write);
+    }
   }
 
   /** How long a batch that begins now collects changes at least, ms. A clock that was set back does not make it longer. */

@@ -73,7 +73,8 @@ export class Dispatcher {
   #state: DispatchState;
   #batch: Batch | null = null;
   #isLoading = false;
-  readonly #pace = new Pace();
+  /** When it writes. */
+  readonly pace = new Pace();
   readonly #delivery: Delivery;
 
   constructor(parts: {
@@ -291,11 +292,6 @@ export class Dispatcher {
     return [...rows.values()];
   }
 
-  /** True if the last write failed. */
-  get isFailing(): boolean {
-    return this.#pace.hasFailed;
-  }
-
   /** Writes and sends what was collected. Never throws. */
   flush(): void {
     const batch = this.#batch;
@@ -306,15 +302,15 @@ export class Dispatcher {
       this.#journal.transaction(() => (stored = this.#write(batch)));
     } catch (error) {
       logError("journal_failed", errorFacts(error));
-      this.#pace.failed();
+      this.pace.failed();
       this.#undo(batch, error);
       this.#recover();
       return;
     }
-    this.#pace.written();
+    this.pace.written();
     this.#journal.onDisk().then(
       () => {
-        this.#pace.synced();
+        this.pace.synced();
         this.#events.onDisk(stored.keys());
       },
       () => {},
@@ -364,7 +360,7 @@ export class Dispatcher {
   #openBatch(): Batch {
     if (this.#batch === null) {
       this.#batch = new Batch();
-      this.#pace.next(() => this.flush());
+      this.pace.next(() => this.flush());
     }
     return this.#batch;
   }

@@ -76,6 +76,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   readonly #figures: Figures;
   readonly #cron: HubCron;
   readonly #clock = new HubClock(() => void this.ctx.blockConcurrencyWhile(async () => this.#startAgain()));
+  /** For the channel: calls `read`, and resolves when all that it has changed in its turn is written, unless more is collected before. */
+  readonly gather = (read: () => void): Promise<void> => this.#dispatcher.pace.gather(read, () => this.#dispatcher.flush());
   readonly #ownerOf = (client: string): string | null => shareOwner(client, this.#settings.rateLimits);
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -169,7 +171,7 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
       storage: ctx.storage,
       clock,
       dues: (now) => [this.#dispatcher.due, this.#outbox.due(now), this.#gate.due, this.#chain.due],
-      isFailing: () => this.#dispatcher.isFailing,
+      isFailing: () => this.#dispatcher.pace.hasFailed,
     });
     this.#boot();
   }

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { LONGEST_POLL } from "../../../src/coordinator/http/shared-channel.ts";
 import { CHANNEL_KEY, OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
@@ -20,7 +20,7 @@ test("[API1, API6, RC1] a channel answers commits and polls as the router does, 
   const absent = (await channel.answers(1)).get(2);
   expect(absent).toMatchObject({ status: 404, body: '{"error":"Job not found"}' });
   expect(absent?.headers.get("access-control-allow-origin")).toBe("*");
-  expect(channel.messages.flat()).toHaveLength(1);
+  expect(channel.messages.flat().filter(([id]) => id !== true)).toHaveLength(1);
   const job = await worker.assigned();
   await worker.complete(job);
   const done = (await channel.answers(2)).get(1);
@@ -37,22 +37,29 @@ test("[API1, API6, RC1] a channel answers commits and polls as the router does, 
   expect([3, 4, 5].map((id) => last.get(id)?.status)).toEqual([200, 400, 405]);
   expect(JSON.parse(last.get(3)?.body ?? "")).toEqual(JSON.parse(done?.body ?? "").job);
   // Those that need nothing of D1 go together.
-  expect(
-    channel.messages
-      .at(-1)
-      ?.map(([id]) => id)
-      .toSorted(),
-  ).toEqual([3, 4, 5]);
+  expect(new Set(channel.messages.at(-1)?.map(([id]) => id))).toEqual(new Set([3, 4, 5, true]));
   // The hub asked itself: the only call from outside was for the socket of the worker.
   expect(hub.rpcs).toEqual(["fetch"]);
 });
 
-test("the answers to commits that were stored together go as one message", async () => {
-  const channel = await TestChannel.open(new TestHub());
+test("the commits of a message are stored together, and their answers go as one message, which says that it is done", async () => {
+  const hub = new TestHub();
+  const channel = await TestChannel.open(hub);
+  const written = await hub.inside((_, { storage }) => vi.spyOn(storage, "transactionSync"));
   const ids = [1, 2, 3, 4, 5, 6, 7, 8];
   channel.send(...ids.map((id): SharedRequest => [id, "POST", `${ORIGIN}/v1/jobs/commit/cheap`, HEADERS, COMMIT]));
   await channel.answers(ids.length);
-  expect(channel.messages.map((parts) => parts.map(([id, status]) => [id, status]))).toEqual([ids.map((id) => [id, 201])]);
+  expect(channel.messages.map((parts) => parts.map(([id, status]) => [id, status]))).toEqual([[...ids.map((id) => [id, 201]), [true, undefined]]]);
+  expect(written).toHaveBeenCalledTimes(1);
+});
+
+test("a message that cannot be read is done too, so that the next one comes", async () => {
+  const channel = await TestChannel.open(new TestHub());
+  channel.write("[");
+  await until(async () => channel.messages.length === 1, "an answer");
+  expect(channel.messages).toEqual([[[true]]]);
+  channel.send([1, "GET", `${ORIGIN}/v1/jobs/${crypto.randomUUID()}`, HEADERS, null]);
+  expect((await channel.answers(1)).get(1)?.status).toBe(404);
 });
 
 test("[API6] a poll with a large answer is left to the front, a commit that waited for it is not", async () => {

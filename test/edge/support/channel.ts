@@ -82,14 +82,18 @@ export class TestChannel {
     return new TestChannel(await dial(hub, KEY));
   }
 
+  write(message: string): void {
+    this.#socket.send(message);
+  }
+
   send(...parts: ToHub[]): void {
-    this.#socket.send(JSON.stringify(parts));
+    this.write(JSON.stringify(parts));
   }
 
   #sendOf(part: SharedFrame | SharedNote): void {
     const [id, text] = part;
     if (typeof text !== "string" || text.length <= LONG) return this.send(part);
-    this.#socket.send(`${JSON.stringify([id])}\n${text}`);
+    this.write(`${JSON.stringify([id])}\n${text}`);
   }
 
   close(): void {

@@ -77,6 +77,45 @@ test("after a failed write the next batch waits for the pause, until a write suc
   expect(await waitOf(pace)).toBe(0);
 });
 
+/** When the changes of a message are written that begin so many batches: `turn` at its end, otherwise the ms of the timer; and how often. */
+async function gatheredBy(pace: Pace, batches: number): Promise<{ at: "turn" | number; times: number }> {
+  let times = 0;
+  const began = Date.now();
+  const write = (): void => void times++;
+  await pace.gather(() => {
+    for (let n = 0; n < batches; n++) pace.next(write);
+    void Promise.resolve().then(() => pace.next(write));
+  }, write);
+  if (times > 0) return { at: "turn", times };
+  vi.advanceTimersToNextTimer();
+  return { at: Date.now() - began, times };
+}
+
+test("what a message brings, now or in its microtasks, is written once, at the end of its turn, also soon after a write", async () => {
+  expect(await gatheredBy(afterSync(0), 2)).toEqual({ at: "turn", times: 1 });
+  expect(await gatheredBy(new Pace(), 0)).toEqual({ at: "turn", times: 1 });
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("after a slow sync or a failed write it waits as any other batch", async () => {
+  expect(await gatheredBy(afterSync(6), 2)).toEqual({ at: 3, times: 1 });
+  const failed = afterSync(0);
+  failed.failed();
+  expect(await gatheredBy(failed, 1)).toEqual({ at: journalPause, times: 1 });
+});
+
+test("a message that cannot be read to its end has its changes written, and batches after it are written as ever", async () => {
+  const pace = afterSync(0);
+  const write = vi.fn<() => void>();
+  const broken = pace.gather(() => {
+    pace.next(write);
+    throw new Error("broken");
+  }, write);
+  await expect(broken).rejects.toThrow("broken");
+  expect(write).toHaveBeenCalledTimes(1);
+  expect(await waitOf(pace)).toBe(0);
+});
+
 test("[PY6] the texts of a payment are written with it, also if it moves again before that", () => {
   const held: Payment = {
     ...{ key: "key", digest: "digest", binding: "binding", payer: "0xaa", asset: "eip155:10143/0x00", amount: "1000", expiresAt: NOW, jobId: "job" },

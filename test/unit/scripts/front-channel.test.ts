@@ -175,6 +175,42 @@ describe("requests on the channel", () => {
   });
 });
 
+describe("while the hub works", () => {
+  test("what comes waits, and then goes together; frames and requests keep their order", async () => {
+    const front = await frontWithChannel({ isDone: false });
+    const clients = [await front.dial(), await front.dial(), await front.dial()];
+    clients[0]?.socket.write(POLL);
+    const [first] = await front.askedFor(1);
+    for (const { socket } of clients.slice(1)) socket.write(POLL);
+    front.answer([idOf(first), 200, [], "early"]);
+    await got(clients[0] ?? expect.unreachable(), "early");
+    clients[0]?.socket.write(commit("next"));
+    const other = await front.dial();
+    other.socket.write(OTHER);
+    // What is passed on waits for nothing, and tells that the front has read the others.
+    await got(other, "passed on");
+    expect(front.messages).toHaveLength(1);
+    front.answer([true]);
+    await front.askedFor(4);
+    expect(front.messages.map((parts) => parts.length)).toEqual([1, 3]);
+  });
+
+  test("another channel does not wait for it", async () => {
+    const front = await frontWithChannel({ isDone: false });
+    const [one, other] = [await front.dial(), await front.dial()];
+    one.socket.write(POLL);
+    await front.askedFor(1);
+    other.socket.write(POLL);
+    front.channels[0]?.terminate();
+    await Promise.all([got(one, "overloaded"), got(other, "overloaded")]);
+    await until("another channel", () => front.channels.length === 2 || undefined);
+    const next = await front.dial();
+    next.socket.write(POLL);
+    front.answer([idOf((await front.askedFor(2))[1]), 200, [], "again"]);
+    await got(next, "again");
+  });
+});
+
 describe("a channel that ends", () => {
   test("its requests get 503 with the headers of any error, and another one opens", async () => {
     const front = await frontWithChannel();
