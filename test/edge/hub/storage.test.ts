@@ -2,16 +2,18 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { RETRY_AFTER, TIMING } from "../../../src/protocol/times.ts";
+import { DAY, RETRY_AFTER, SECOND, TIMING } from "../../../src/protocol/times.ts";
 import { type Answer, commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 
 const FULL = 4_000_000;
 const PER_CLIENT = 20_000;
 const PER_PAYER = 3_000;
+const RESULT_KEPT = 30 * SECOND;
 withSettings({
   ...{ RATE_LIMITS: "on", TRUSTED_IP_HEADER: "x-test-ip", COMMITS_PER_MINUTE: "100000" },
   ...{ STORAGE_BYTES: String(FULL), CLIENT_STORED_BYTES: String(PER_CLIENT), PAYER_STORED_BYTES: String(PER_PAYER) },
+  RETENTION_RESULT_DAYS: String(RESULT_KEPT / DAY),
 });
 
 afterEach(() => vi.restoreAllMocks());
@@ -40,6 +42,23 @@ test("[LM3] one run of the cron deletes as many idempotency keys as a busy hub g
   );
   await hub.stub.wake();
   expect(await hub.sql("SELECT count(*) AS n FROM idempotency")).toEqual([{ n: 0 }]);
+});
+
+test("[LM3] where retention keeps results for less than a minute, the cron has the hub forget those of ended jobs as early", async () => {
+  const hub = new TestHub();
+  const worker = await hub.worker();
+  const id = await hub.commit();
+  await worker.complete(await worker.assigned(), { summary: "s", word_count: 1 });
+  await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
+  await env.DB.prepare("UPDATE jobs SET result = NULL WHERE id = ?").bind(id).run();
+  for (const [after, result] of [
+    [RESULT_KEPT - 5 * SECOND, { summary: "s", word_count: 1 }],
+    [5 * SECOND, null],
+  ] as const) {
+    hub.skip(after);
+    await hub.stub.wake();
+    expect(await hub.job(id)).toMatchObject({ status: "completed", result });
+  }
 });
 
 const from = (ip: string) => ({ "x-test-ip": ip });
