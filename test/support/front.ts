@@ -5,6 +5,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Front, type FrontOptions, listenInFront } from "../../scripts/front.ts";
 import type { SharedAnswer, SharedFrame, SharedNote, SharedRequest, ToFront, ToHub } from "../../src/coordinator/http/shared-messages.ts";
+import { partsOf } from "./channel-parts.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
 
@@ -45,12 +46,6 @@ async function dial(front: Front): Promise<{ socket: Socket; got: () => string }
   return { socket, got: () => Buffer.concat(chunks).toString() };
 }
 
-function partsOf(message: string): ToHub[] {
-  const [first = "", ...others] = message.split("\n");
-  const parts = JSON.parse(first);
-  return others.length === 0 ? parts : [[...parts, others.join("\n")] as ToHub];
-}
-
 /** Starts a front with a channel. `isDone`: its hub is done with each message at once; otherwise when the test says so. */
 export async function frontWithChannel({ commits = true, limitsClients = true, trustedIpHeader = null as string | null, isDone = true } = {}) {
   /** What workerd's place was asked on its own port: method and path. */
@@ -70,7 +65,7 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
     channels.push(socket);
     keys.push(headers["x-key"]);
     socket.on("message", (data: Buffer) => {
-      messages.push(partsOf(data.toString()));
+      messages.push(partsOf<ToHub>(data.toString()));
       if (isDone) socket.send(JSON.stringify([[true]]));
     });
   });

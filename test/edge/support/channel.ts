@@ -10,6 +10,7 @@ import {
   type ToHub,
 } from "../../../src/coordinator/http/shared-messages.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
+import { partsOf } from "../../support/channel-parts.ts";
 import { TestWorker } from "./worker.ts";
 import { type TestHub, until } from "./worker-hub.ts";
 
@@ -58,12 +59,6 @@ type ChannelWorker = { worker: TestWorker; note: (note: SharedNote[1]) => void }
 
 let channels = 0;
 
-function partsOf(message: string): ToFront[] {
-  const [first = "", ...others] = message.split("\n");
-  const parts = JSON.parse(first);
-  return others.length === 0 ? parts : [[...parts, others.join("\n")] as ToFront];
-}
-
 /** A channel, and what has come on it. */
 export class TestChannel {
   readonly messages: ToFront[][] = [];
@@ -75,7 +70,7 @@ export class TestChannel {
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#read(partsOf(String(data))));
+    socket.addEventListener("message", ({ data }) => this.#read(partsOf<ToFront>(String(data))));
   }
 
   static async open(hub: TestHub): Promise<TestChannel> {
