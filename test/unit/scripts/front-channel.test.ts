@@ -1,6 +1,7 @@
 // The front with a channel, before another server in workerd's place, and with a hub that answers when a test wants it to.
 import { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
+import { CONNECTIONS_PER_CLIENT } from "../../../scripts/front-clients.ts";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
 import { OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
@@ -175,6 +176,33 @@ describe("requests on the channel", () => {
   });
 });
 
+test("a client that sends more than may wait behind a request goes on when it has its answer", async () => {
+  const front = await frontWithChannel();
+  const client = await front.dial();
+  const body = "x".repeat(60_000);
+  client.socket.write(commit(body).repeat(5));
+  for (let n = 1; n <= 5; n++) {
+    const request = (await front.askedFor(n))[n - 1];
+    expect(request?.[4]).toBe(body);
+    front.answer([idOf(request), 201, [], `answer ${n}`]);
+    await got(client, `answer ${n}`);
+  }
+});
+
+test("[LM1] a connection that has ended does not count for its client any more", async () => {
+  const front = await frontWithChannel();
+  for (let n = 0; n < CONNECTIONS_PER_CLIENT; n++) {
+    const { socket } = await front.dial();
+    socket.end();
+    await closed(socket);
+  }
+  // Time for new ones.
+  await front.set(1_000);
+  const next = await front.dial();
+  next.socket.write(POLL);
+  await front.askedFor(1);
+});
+
 describe("while the hub works", () => {
   test("what comes waits, and then goes together; frames and requests keep their order", async () => {
     const front = await frontWithChannel({ isDone: false });
@@ -286,6 +314,25 @@ describe("who is dropped", () => {
     client.socket.resume();
     await closed(client.socket);
     expect(front.passed).toEqual([]);
+  });
+
+  test("[LM1] one of too many that read nothing, also after others of them have left", async () => {
+    const front = await frontWithChannel();
+    const open = () => new Promise<number>((resolve) => front.front.getConnections((_, count) => resolve(count)));
+    const stalled = async (): Promise<Socket> => {
+      const { socket } = await front.dial();
+      socket.pause();
+      const count = front.asked().length;
+      socket.write(POLL);
+      front.answer([idOf((await front.askedFor(count + 1))[count]), 200, [], HUGE]);
+      await hasReadAnswers(front);
+      return socket;
+    };
+    const others = await open();
+    for (const socket of [await stalled(), await stalled()]) socket.destroy();
+    for (let n = 0; n < 3; n++) await stalled();
+    // Beside each is the connection that knows its answer to be read.
+    await until("one that was dropped", async () => ((await open()) === others + 5 + 2 ? true : undefined));
   });
 
   test(`[LM1] a client that reads nothing of its answer for ${STALLED_MS / 1_000} s, or if too many do so`, async () => {

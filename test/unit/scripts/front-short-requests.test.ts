@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RequestReader } from "../../../scripts/front-requests.ts";
-import { shortRequestOf } from "../../../scripts/front-short-requests.ts";
+import { shortRequestOf, socketRequestOf } from "../../../scripts/front-short-requests.ts";
+import { cpuTimeOf } from "../../support/cpu-time.ts";
 
 const ID = "019acd00-0000-7000-8000-0123456789ab";
 const BODY = '{"user_id":"Zoë"}';
@@ -96,6 +97,19 @@ describe("a short request", () => {
     expect(read(get(), false)).toMatchObject({ method: "GET" });
   });
 
+  const long = 8_000;
+  const blanks = "\t ".repeat(long / 2);
+  it.each([`A:${blanks}`, `A:${" ".repeat(long)}`, `A:${blanks.slice(0, long / 2)}b${blanks}`, `A: ${"b ".repeat(long / 2)}`, "A".repeat(long)])(
+    "[API6] with a long header is read in time linear in its length (%#)",
+    (header) => {
+      const text = get(undefined, `${header.slice(0, long)}\x01\r\n`);
+      expect(text.length).toBeLessThan(8 * 1024);
+      expect(read(text)).toBe(null);
+      // A hundred of them: each once took 36 ms.
+      expect(cpuTimeOf(() => Array.from({ length: 100 }, () => read(text)))).toBeLessThan(500);
+    },
+  );
+
   it("ends where the reader of the other path ends it, however it is written", () => {
     const line = fc.constantFrom(
       "A: b",
@@ -132,5 +146,15 @@ describe("a short request", () => {
       { numRuns: 3_000 },
     );
     expect(found).toBeGreaterThan(100);
+  });
+});
+
+describe("an upgrade to a worker's socket", () => {
+  const upgrade = (key: string): Buffer =>
+    Buffer.from(`GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`);
+
+  it("has a key in base64: with another one it would be dialled at the hub and refused by the WebSocket library", () => {
+    expect(socketRequestOf(upgrade("+/hlIHNhbXBsZSBub25jZQ=="))).toMatchObject({ url: "http://a/" });
+    expect(socketRequestOf(upgrade("_GhlIHNhbXBsZSBub25jZQ=="))).toBe(null);
   });
 });
