@@ -46,6 +46,8 @@ describe("a worker's socket that ends at the front", () => {
     worker.send(worker.completion(job, { summary: input, word_count: 1 }));
     worker.send({ type: "heartbeat", beat: 3 });
     await until(async () => worker.texts.some((text) => text.includes('"accepted"')), "the end of the job");
+    const places = ["heartbeat_ack", '"job_assign"', "heartbeat_ack", '"accepted"', "heartbeat_ack"];
+    expect(worker.texts.slice(-places.length).map((text, place) => text.includes(places[place] ?? ""))).toEqual(places.map(() => true));
     expect(await hub.job(job.job_id)).toMatchObject({ status: "completed", result: { summary: input } });
   });
 

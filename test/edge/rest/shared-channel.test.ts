@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { LONGEST_POLL } from "../../../src/coordinator/http/shared-channel.ts";
+import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/shared-channel.ts";
 import { CHANNEL_KEY, OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
@@ -77,6 +77,32 @@ test("[API6] a poll with a large answer is left to the front, a commit that wait
   channel.send([3, "GET", `${ORIGIN}/v1/jobs/${job.job_id}`, HEADERS, OF_ANY_SIZE]);
   const whole = (await channel.answers(3)).get(3);
   expect(JSON.parse(whole?.body ?? "")).toEqual(JSON.parse(waited?.body ?? "").job);
+});
+
+test("a request whose answer fails gets 500, and a socket that it asked for is given up, as one that is refused", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const ended: number[] = [];
+  const near = { connect: () => null, receive: () => {}, noteQuiet: () => {}, end: (code: number) => void ended.push(code) };
+  const respond = ({ url }: Request) => (url.endsWith("/busy") ? new Response("busy", { status: 429 }) : Promise.reject(new Error("test")));
+  const { webSocket } = openChannel({ respond, gather: async (read) => read(), dial: () => near });
+  if (webSocket === null) throw new Error("no socket");
+  const messages: unknown[] = [];
+  webSocket.accept();
+  webSocket.addEventListener("message", ({ data }) => void messages.push(...JSON.parse(String(data))));
+  const upgrade: [string, string][] = [...HEADERS, ["upgrade", "websocket"]];
+  const parts: SharedRequest[] = [
+    [1, "GET", `${ORIGIN}/broken`, HEADERS, null],
+    [2, "GET", `${ORIGIN}/broken`, upgrade, null],
+    [3, "GET", `${ORIGIN}/busy`, upgrade, null],
+  ];
+  webSocket.send(JSON.stringify(parts));
+  await until(async () => messages.length > parts.length, "all answers");
+  const failed = [500, [["content-type", "application/json"]], '{"error":"internal_error"}'];
+  expect(messages).toEqual(expect.arrayContaining([[1, ...failed], [2, ...failed], [3, 429, expect.anything(), "busy"], [true]]));
+  expect(ended).toEqual([1006, 1006]);
+  webSocket.close();
+  await until(async () => webSocket.readyState === WebSocket.CLOSED, "the end of the channel");
+  expect(ended).toHaveLength(2);
 });
 
 test("without the key of its process the hub opens no channel: the socket is that of a worker", async () => {
