@@ -106,6 +106,8 @@ export class Opening {
     if (request === null) return this.#pass(this.#bytes);
     if (request === "incomplete") {
       if (++this.#pieces > MOST_PIECES) this.#pass(this.#bytes);
+      // Its rest may be long.
+      else this.#parts.client.resume();
       return;
     }
     this.#pieces = 0;
@@ -157,7 +159,7 @@ export class Opening {
   /** The client has all answers. */
   #goOn(): void {
     this.#parts.stalls.end(this);
-    this.#parts.client.resume();
+    if (this.#bytes.length <= WAITING_BYTES) this.#parts.client.resume();
     if (this.#asked === null && this.#bytes.length > 0) this.#next();
   }
 

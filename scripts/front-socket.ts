@@ -150,8 +150,10 @@ export class WorkerSocket {
   #judge(chunk: Buffer): void {
     const now = this.#parts.now();
     this.#heardAt = now;
-    const refusal = this.#closingAt === null ? this.#guard?.read(chunk, now) : null;
-    if (refusal != null) this.#refuse(refusal);
+    const refusal = this.#guard?.read(chunk, now) ?? null;
+    // Who is closed and goes on as before would keep the WebSocket library busy.
+    if (refusal !== null && this.#closingAt !== null) this.end();
+    else if (refusal !== null) this.#refuse(refusal);
     else if ((this.#guard?.unfinishedBytes ?? 0) > LONG) this.#holdBack(true);
   }
 

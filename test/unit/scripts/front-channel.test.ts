@@ -2,6 +2,7 @@
 import { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { CONNECTIONS_PER_CLIENT } from "../../../scripts/front-clients.ts";
+import type { HubChannel, ShortAnswer } from "../../../scripts/front-channel.ts";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
 import { OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
@@ -14,6 +15,13 @@ const OTHER = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
 const commit = (body: string): string => `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 /** More than the buffers of the system take. */
 const HUGE = "x".repeat(24 * 1024 * 1024);
+
+/** A connection of its own on this channel. */
+function openedOn(channel: Pick<HubChannel, "isOpen" | "ask">): { client: Socket; passed: string[]; opening: Opening } {
+  const [client, passed] = [new Socket(), [] as string[]];
+  const parts = { client, peer: null, mark: null, channel, commits: true, stalls: new Stalls(1), now: () => 0 };
+  return { client, passed, opening: new Opening({ ...parts, socket: () => expect.unreachable(), pass: (bytes) => passed.push(bytes.toString()) }) };
+}
 
 /** Has the front read all answers so far: on the channel they keep their order. */
 async function hasReadAnswers(front: Awaited<ReturnType<typeof frontWithChannel>>): Promise<void> {
@@ -94,11 +102,7 @@ describe("requests on the channel", () => {
 
   test("are passed on if they come in more than 8 pieces, and if the channel takes no more", () => {
     const channel = { isOpen: true, ask: () => expect.unreachable() };
-    const opened = (): { client: Socket; passed: string[]; opening: Opening } => {
-      const [client, passed] = [new Socket(), [] as string[]];
-      const parts = { client, peer: null, mark: null, channel, commits: true, stalls: new Stalls(1), now: () => 0 };
-      return { client, passed, opening: new Opening({ ...parts, socket: () => expect.unreachable(), pass: (bytes) => passed.push(bytes.toString()) }) };
-    };
+    const opened = () => openedOn(channel);
     const slow = opened();
     for (let n = 0; n < 9; n++) slow.client.emit("data", Buffer.from(POLL[n] ?? ""));
     expect(slow.passed).toEqual([POLL.slice(0, 9)]);
@@ -187,6 +191,22 @@ test("a client that sends more than may wait behind a request goes on when it ha
     front.answer([idOf(request), 201, [], `answer ${n}`]);
     await got(client, `answer ${n}`);
   }
+});
+
+test("[LM1] a client that sends many requests at once is not read until few wait", () => {
+  let last: ((answer: ShortAnswer) => void) | null = null;
+  const { client } = openedOn({ isOpen: true, ask: (_, answered) => ((last = answered), 0) });
+  client.write = () => true;
+  const some = Buffer.from(POLL.repeat(500));
+  let waiting = 0;
+  for (; waiting < 128 * 1024; waiting += some.length) client.emit("data", some);
+  expect(client.isPaused()).toBe(true);
+  for (; waiting > 65 * 1024; waiting -= POLL.length) {
+    expect(client.isPaused()).toBe(true);
+    last?.({ status: 404, headers: [], body: "" });
+  }
+  for (let n = 0; n < 20; n++) last?.({ status: 404, headers: [], body: "" });
+  expect(client.isPaused()).toBe(false);
 });
 
 test("[LM1] a connection that has ended does not count for its client any more", async () => {

@@ -172,6 +172,16 @@ describe("a worker's socket ends", () => {
     expect((await told(front, 2, 10_000)).slice(1)).toEqual([[deaf.id, { closed: 1006 }]]);
   });
 
+  test("[LM2] at once if the worker is told to close and sends more than it may", async () => {
+    const front = await frontWithChannel();
+    const deaf = await openRaw(front);
+    front.answer([deaf.id, CLOSE.badMessage, "bad"]);
+    await until("the close frame", () => deaf.got().includes("bad") || undefined);
+    deaf.socket.write(Buffer.concat(Array.from({ length: 300 }, () => PING)));
+    expect(await told(front, 1, 10_000)).toEqual([[deaf.id, { closed: 1006 }]]);
+    await until("the end of the connection", () => deaf.socket.closed || undefined);
+  });
+
   test("[WS4] with 1012 if the channel ends, and when the coordinator stops; the channel ends after the last one", async () => {
     const front = await frontWithChannel();
     const [one, other] = [await open(front), await dial(front)];
