@@ -102,7 +102,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
-  const row = asked?.job == null ? await findJob(c.env.DB, id) : null;
+  const row = asked?.job == null ? await (c.env.LOOKUPS?.find(id) ?? findJob(c.env.DB, id)) : null;
   // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
   if (asked === null && row?.status === "failed" && !isFree) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));

@@ -1,5 +1,5 @@
 // Reads jobs from D1, for polls, for late results and for the list of a user: the end of a job's way, when the hub no longer has them.
-import { and, desc, eq, gte, lt, lte, or } from "drizzle-orm";
+import { and, desc, eq, gte, inArray, lt, lte, or } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
 import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
@@ -19,8 +19,16 @@ type JobRow = {
   completedAt: number | null;
 };
 
-/** Returns a job with its receipt and its number of attempts; null if D1 does not have it. @throws {StoreUnavailable} */
-export async function findJob(db: D1Database, id: string): Promise<(JobRow & { attempt: number }) | null> {
+/** A job with its receipt and its number of attempts. */
+export type FoundJob = JobRow & { attempt: number };
+
+/** Returns a job; null if D1 does not have it. @throws {StoreUnavailable} */
+export async function findJob(db: D1Database, id: string): Promise<FoundJob | null> {
+  return (await findJobs(db, [id]))[0] ?? null;
+}
+
+/** Returns those of these jobs that D1 has. @throws {StoreUnavailable} */
+export async function findJobs(db: D1Database, ids: readonly string[]): Promise<FoundJob[]> {
   const query = drizzle(db)
     .select({
       id: jobs.id,
@@ -33,9 +41,9 @@ export async function findJob(db: D1Database, id: string): Promise<(JobRow & { a
     })
     .from(jobs)
     .leftJoin(receipts, eq(receipts.jobId, jobs.id))
-    .where(eq(jobs.id, id));
-  const [row] = await readD1(db, () => query);
-  return row === undefined ? null : { ...row, receipt: row.receipt === null ? null : restReceipt(row.receipt) };
+    .where(inArray(jobs.id, [...ids]));
+  const rows = await readD1(db, () => query);
+  return rows.map((row) => ({ ...row, receipt: row.receipt === null ? null : restReceipt(row.receipt) }));
 }
 
 /** Returns a stored receipt as REST shows it, without the `verified` flag. */

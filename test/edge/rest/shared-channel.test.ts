@@ -1,10 +1,14 @@
-import { expect, test, vi } from "vitest";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/shared-channel.ts";
 import { CHANNEL_KEY, OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
+import { JobLookups, MOST_TOGETHER } from "../../../src/coordinator/store/job-lookups.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
 withSettings({ [CHANNEL_KEY]: KEY });
+
+afterEach(() => vi.restoreAllMocks());
 
 const HEADERS: [string, string][] = [["host", "hub.test"]];
 const COMMIT = JSON.stringify({ job_type: "TASK", user_id: "someone", payload: { task_type: "classify", input: "Good." } });
@@ -103,6 +107,60 @@ test("a request whose answer fails gets 500, and a socket that it asked for is g
   webSocket.close();
   await until(async () => webSocket.readyState === WebSocket.CLOSED, "the end of the channel");
   expect(ended).toHaveLength(2);
+});
+
+describe("polls of jobs that the hub does not have", () => {
+  const poll = (id: number, job: string): SharedRequest => [id, "GET", `${ORIGIN}/v1/jobs/${job}`, HEADERS, null];
+  const absent = (count: number): SharedRequest[] => Array.from({ length: count }, (_, n) => poll(n + 1, crypto.randomUUID()));
+  const reads = () => vi.spyOn(env.DB, "prepare");
+
+  test("[API6] share the queries of D1, and each gets its own answer", async () => {
+    const hub = new TestHub();
+    const worker = await hub.plainWorker();
+    await hub.commit();
+    const { job_id } = await worker.assigned().then((job) => worker.complete(job));
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
+    await hub.evict();
+    const channel = await TestChannel.open(hub);
+    const queries = reads();
+    channel.send(...absent(40), poll(41, job_id), poll(42, job_id));
+    const answers = await channel.answers(42);
+    expect([...answers].filter(([, { status }]) => status !== 404).map(([id, { status, body }]) => [id, status, JSON.parse(body)])).toEqual(
+      [41, 42].map((id) => [id, 200, expect.objectContaining({ id: job_id, status: "completed" })]),
+    );
+    expect(queries).toHaveBeenCalledTimes(1 + Math.ceil(40 / MOST_TOGETHER));
+  });
+
+  test("[LM2] leave the runtime time for its sockets between two queries", async () => {
+    const log: string[] = [];
+    const raw = () => (log.push("query"), Promise.resolve([]));
+    reads().mockImplementation(() => ({ bind: () => ({ raw }) }) as unknown as D1PreparedStatement);
+    const lookups = new JobLookups(env.DB);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const tick = (): void => {
+      if (log.at(-1) !== "timer") log.push("timer");
+      timer = setTimeout(tick, 0);
+    };
+    tick();
+    expect(await Promise.all(Array.from({ length: 1 + 2 * MOST_TOGETHER }, () => lookups.find(crypto.randomUUID())))).toEqual(
+      Array.from({ length: 1 + 2 * MOST_TOGETHER }, () => null),
+    );
+    clearTimeout(timer);
+    expect(log.slice(0, 6)).toEqual(["timer", "query", "timer", "query", "timer", "query"]);
+  });
+
+  test("[API1] are 503 while D1 does not answer, without a query for each", async () => {
+    const channel = await TestChannel.open(new TestHub());
+    const queries = reads().mockImplementation(() => {
+      throw new Error("down");
+    });
+    channel.send(...absent(20));
+    expect([...(await channel.answers(20)).values()].map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 503));
+    expect(queries.mock.calls.length).toBeLessThan(5);
+    queries.mockRestore();
+    channel.send(poll(21, crypto.randomUUID()));
+    expect((await channel.answers(21)).get(21)?.status).toBe(404);
+  });
 });
 
 test("without the key of its process the hub opens no channel: the socket is that of a worker", async () => {
