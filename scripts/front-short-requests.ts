@@ -14,7 +14,7 @@ const COMMIT = "POST /v1/jobs/commit/";
 const SOCKET = "GET / ";
 const REQUEST_LINE =
   /^(?:GET (?=\/v1\/jobs\/[\da-f])|POST (?=\/v1\/jobs\/commit))(\/v1\/jobs\/(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\?wait=\d{1,9})?|commit\/(?:fast|cheap))) HTTP\/1\.1$/;
-/** A name that is a token, and a value of printable ASCII without spaces around it (RFC 9112, 5). Only one way to read the blanks, so a long line takes no longer. */
+/** A name that is a token, and a value of printable ASCII without spaces around it (RFC 9112, 5). There is one way only to read the blanks. */
 const MEMBER = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(?![ \t])((?:[!-~](?:[ -~]*[!-~])?)?)[ \t]*$/;
 /** A worker dials the address of its coordinator, without a path. */
 const SOCKET_LINE = /^GET (\/) HTTP\/1\.1$/;

@@ -27,7 +27,7 @@ export function v8Flags(cores: number = availableParallelism()): string {
 const LOGGED = new Set(["warn", "error"]);
 /** What workerd says at each start, because V8 has been given {@link v8Flags}: it compiles its own few scripts again. */
 const COMPILES_ITSELF = "bootstrap compile cache failed its compatibility check";
-/** What workerd says for its own developers at a restart: the alarm of the hub was set anew. */
+/** What workerd says for its own developers at a restart: the alarm of the hub was set again. */
 const ALARM_AGAIN = "NOSENTRY SQLite alarm";
 
 /** Returns the program at `main` as one module for workerd. @throws when the sources do not bundle */
@@ -102,7 +102,7 @@ export async function configuration(
   const pages = `${name}-pages`;
   const script = (file: string): string => readFileSync(join(import.meta.dirname, file), "utf8");
   return convertV4MiniflareOptions({
-    // Miniflare's own entry point has endpoints for tests. It gets a random port of the loopback interface, and nothing uses it.
+    // Miniflare's own entry point has endpoints for tests. It gets a random port of the loopback interface, which only this process uses (operator-door.mjs).
     host: "127.0.0.1",
     port: 0,
     cf: false,

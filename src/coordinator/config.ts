@@ -8,15 +8,12 @@ import { DAY, HOUR, RETENTION } from "../protocol/times.ts";
 import { addressBytes, isEvmAddress } from "./chain/addresses.ts";
 import type { Hub } from "./hub/rpc.ts";
 import { logWarning } from "./log.ts";
-import type { JobLookups } from "./store/job-lookups.ts";
 
 /** The bindings and variables of a coordinator, as its wrangler file declares them. Each variable is text, a number, a boolean, or absent. */
 export type Env = {
   /** The Durable Object namespace of the hub, typed by the interface that the router calls. */
   HUB: { getByName(name: string): Hub };
   DB: D1Database;
-  /** The lookups in D1 that requests share. Only a router inside the hub has them: elsewhere a request cannot wait for the query of another one. */
-  LOOKUPS?: JobLookups;
   /** The files of the browser pages. Absent if this deployment has none. */
   PAGES?: Fetcher;
   [variable: string]: unknown;

@@ -95,7 +95,7 @@ function announcedBytes({ headers }: Request): number | null {
  * for the answer before it sends its body is soon answered.
  */
 export async function dropBody(request: Request): Promise<void> {
-  // Asked first, because the platform makes a stream for whoever asks for the body.
+  // Asked first, because the platform makes a stream as soon as the body is read.
   if (request.bodyUsed) return;
   const { body } = request;
   const most = LIMITS.bodyBytes + DROPPED_BYTES;

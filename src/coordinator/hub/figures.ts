@@ -46,7 +46,7 @@ export class Figures {
   constructor(parts: Counted) {
     this.#parts = parts;
     this.#since = parts.clock();
-    // Whoever counts misses the first job of a series that begins with it.
+    // Prometheus does not count the first value of a series.
     for (const type of ["LLM_INFER", "TASK"]) this.#endedAs(type, "completed");
   }
 

@@ -12,6 +12,7 @@ import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
 import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
+import { lookUpJob } from "../store/job-lookups.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
 import { endedHere } from "../recent-jobs.ts";
 import { noteUse, tokenOf } from "../store/trust.ts";
@@ -102,7 +103,7 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
-  const row = asked?.job == null ? await (c.env.LOOKUPS?.find(id) ?? findJob(c.env.DB, id)) : null;
+  const row = asked?.job == null ? await lookUpJob(c.env, id) : null;
   // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
   if (asked === null && row?.status === "failed" && !isFree) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));

@@ -104,7 +104,7 @@ function utf8(text: string): Uint8Array {
 
 /**
  * A body whose bytes are kept only until they are sent. Of any other body workerd keeps a copy until V8 has collected the response, and V8 counts none of its
- * bytes (docs/decisions/0013). The texts of other answers are made anew each time, and V8 counts those.
+ * bytes (docs/decisions/0013). The texts of other answers are made for each request, and V8 counts those.
  */
 function streamOf(bytes: Uint8Array): ReadableStream {
   const { readable, writable } = new FixedLengthStream(bytes.length);

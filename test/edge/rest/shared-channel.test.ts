@@ -118,15 +118,16 @@ describe("polls of jobs that the hub does not have", () => {
     const hub = new TestHub();
     const worker = await hub.plainWorker();
     await hub.commit();
-    const { job_id } = await worker.assigned().then((job) => worker.complete(job));
+    const job = await worker.assigned();
+    await worker.complete(job);
     await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
     await hub.evict();
     const channel = await TestChannel.open(hub);
     const queries = reads();
-    channel.send(...absent(40), poll(41, job_id), poll(42, job_id));
+    channel.send(...absent(40), poll(41, job.job_id), poll(42, job.job_id));
     const answers = await channel.answers(42);
     expect([...answers].filter(([, { status }]) => status !== 404).map(([id, { status, body }]) => [id, status, JSON.parse(body)])).toEqual(
-      [41, 42].map((id) => [id, 200, expect.objectContaining({ id: job_id, status: "completed" })]),
+      [41, 42].map((id) => [id, 200, expect.objectContaining({ id: job.job_id, status: "completed" })]),
     );
     expect(queries).toHaveBeenCalledTimes(1 + Math.ceil(40 / MOST_TOGETHER));
   });

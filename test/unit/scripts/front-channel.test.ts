@@ -194,8 +194,9 @@ test("a client that sends more than may wait behind a request goes on when it ha
 });
 
 test("[LM1] a client that sends many requests at once is not read until few wait", () => {
-  let last: ((answer: ShortAnswer) => void) | null = null;
-  const { client } = openedOn({ isOpen: true, ask: (_, answered) => ((last = answered), 0) });
+  const asked: ((answer: ShortAnswer) => void)[] = [];
+  const { client } = openedOn({ isOpen: true, ask: (_, answered) => asked.push(answered) });
+  const answer = (): void => asked.at(-1)?.({ status: 404, headers: [], body: "" });
   client.write = () => true;
   const some = Buffer.from(POLL.repeat(500));
   let waiting = 0;
@@ -203,9 +204,9 @@ test("[LM1] a client that sends many requests at once is not read until few wait
   expect(client.isPaused()).toBe(true);
   for (; waiting > 65 * 1024; waiting -= POLL.length) {
     expect(client.isPaused()).toBe(true);
-    last?.({ status: 404, headers: [], body: "" });
+    answer();
   }
-  for (let n = 0; n < 20; n++) last?.({ status: 404, headers: [], body: "" });
+  for (let n = 0; n < 20; n++) answer();
   expect(client.isPaused()).toBe(false);
 });
 
