@@ -253,7 +253,12 @@ export const openAi = (api: "chat" | "completions"): Operation => ({
     }),
     "402": json("Payment gating is on, and the request has no valid payment.", "PaymentRequired", { unpaid: EXAMPLES.unpaid("FAST") }, "PAYMENT-REQUIRED"),
     "404": json("No worker offers the model.", "OpenAiError", {
-      "no worker": openAiError("invalid_request_error", "no_such_model", "no_such_model; models online: llama3.2:latest, Qwen3-8B", "model"),
+      "no worker": openAiError(
+        "invalid_request_error",
+        "no_such_model",
+        'no_such_model: no connected worker offers this model; with "auto" any may answer; models online: llama3.2:latest, Qwen3-8B',
+        "model",
+      ),
     }),
     "409": json("The `Idempotency-Key` was used for another request.", "OpenAiError", {
       reused: openAiError("invalid_request_error", "idempotency_key_reused"),

@@ -106,6 +106,7 @@ export function paramOf(refusal: string): string | null {
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   payload_too_large: `the texts of a request may have ${LIMITS.textBytes / KiB} KiB in all, and its body ${LIMITS.bodyBytes / KiB} KiB`,
   idempotency_key_reused: "another request was sent with this Idempotency-Key; use another key",
+  no_such_model: 'no connected worker offers this model; with "auto" any may answer',
   no_eligible_worker: "no worker that may take it was free in time",
   queue_full: "too many jobs are waiting; try again later",
 };

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import { explained, failureOf, inWordsOfOpenAi, paramOf, readOpenAi } from "../../../src/coordinator/routes/openai-format.ts";
 
+test("a code that a person reads in place of a sentence comes with one", () => {
+  expect(explained("no_such_model")).toBe('no_such_model: no connected worker offers this model; with "auto" any may answer');
+  expect(explained("internal_error")).toBe("internal_error");
+});
+
 test("[API9] [LM3] a job whose result the retention has deleted is an error, and not an answer with the text null", () => {
   const job = { id: "0b8f3c1e", status: "completed", result: null };
   expect(failureOf({ job })).toMatchObject({ status: 404, error: { code: "result_deleted", message: expect.stringContaining("/v1/jobs/0b8f3c1e") } });
