@@ -2,6 +2,7 @@
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
 import { element, keepFocus, make, makeTime, showMessage } from "../shell/dom.ts";
+import { readCode } from "./pairing-code.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -87,13 +88,4 @@ export class PairPanel {
     showMessage(this.#result, text, tone);
     this.#code.setAttribute("aria-invalid", String(tone === "bad"));
   }
-}
-
-/** The code in a text that was typed, pasted or scanned: at most six hex digits in upper case. For a link it is the parameter `code`. */
-export function readCode(text: string): string {
-  const linked = /[?&#]code=([^&#\s]+)/i.exec(text)?.[1];
-  return (linked ?? text)
-    .toUpperCase()
-    .replaceAll(/[^0-9A-F]/g, "")
-    .slice(0, 6);
 }

@@ -1,8 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { PAIRING_CODE } from "../../../src/protocol/text.ts";
 import { eventText, FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
 import { duration, exportOf, medianTime, outcomeLabel, receiptLine, type Situation, taskName, viewOf } from "../../../src/pages/worker/view.ts";
-import { readCode } from "../../../src/pages/worker/pair-panel.ts";
 import {
   defaultSettings,
   leavesFor,
@@ -266,21 +264,6 @@ describe("the list of events", () => {
     ],
   ])("%o", (note, line) => {
     expect(eventText(note)).toEqual(line);
-  });
-});
-
-describe("pairing code", () => {
-  it.each([
-    ["a1b2c3", "A1B2C3"],
-    [" A1-B2 c3\n", "A1B2C3"],
-    ["https://router.test/worker?code=a1b2c3", "A1B2C3"],
-    ["https://router.test/worker?x=1&code=A1B2C3&y=2", "A1B2C3"],
-    ["A1B2C3D4", "A1B2C3"],
-    ["xyz", ""],
-    ["", ""],
-  ])("%j is read as %j", (text, code) => {
-    expect(readCode(text)).toBe(code);
-    expect(PAIRING_CODE.test(readCode(text))).toBe(code.length === 6);
   });
 });
 

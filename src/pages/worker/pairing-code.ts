@@ -1,0 +1,17 @@
+// Reads a pairing code out of what a person typed, pasted or scanned.
+
+/** The code in a text: at most six hex digits in upper case. It is the parameter `code` of a link, otherwise the only whole word that can be a code. */
+export function readCode(text: string): string {
+  const linked = /[?&#]code=([^&#\s]+)/i.exec(text)?.[1];
+  if (linked !== undefined) return hexDigits(linked);
+  // Without this rule the letters of the words around a code would be part of it: `pairing code` has a, c, d and e.
+  const [word, ...others] = new Set(text.toUpperCase().match(/\b[0-9A-F]{6}\b/g));
+  return word !== undefined && others.length === 0 ? word : hexDigits(text);
+}
+
+function hexDigits(text: string): string {
+  return text
+    .toUpperCase()
+    .replaceAll(/[^0-9A-F]/g, "")
+    .slice(0, 6);
+}
