@@ -13,6 +13,9 @@ export class PairPanel {
   readonly #result = element("pair-result", HTMLElement);
   readonly #list = element("pairings", HTMLElement);
   #sent: string | null = null;
+  /** True if the worker is started. */
+  #isOn = false;
+  #saysPaired = false;
   #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onPair: (code: string) => void) {
@@ -68,7 +71,13 @@ export class PairPanel {
     this.#code.value = "";
     this.#button.disabled = false;
     this.#moveFocus(this.#button);
-    this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
+    this.#sayPaired();
+  }
+
+  /** Follows whether the worker is started, because a PRIVATE job fails while its only worker is off. */
+  follow(isOn: boolean): void {
+    this.#isOn = isOn;
+    if (this.#saysPaired) this.#sayPaired();
   }
 
   /** Shows why a claim was refused. */
@@ -84,7 +93,16 @@ export class PairPanel {
     if (this.#sent !== null) this.fail("No answer. Check whether the list shows the code; if it does not, reload the page and try again.");
   }
 
+  #sayPaired(): void {
+    const use = this.#isOn
+      ? "This worker may now do that user's PRIVATE jobs."
+      : "This worker is off: press Start, so that it can do that user's PRIVATE jobs.";
+    this.#say(`Paired. ${use} The user sees the words of its key: compare them.`, "good");
+    this.#saysPaired = true;
+  }
+
   #say(text: string, tone: "good" | "bad" | null): void {
+    this.#saysPaired = false;
     showMessage(this.#result, text, tone);
     this.#code.setAttribute("aria-invalid", String(tone === "bad"));
   }

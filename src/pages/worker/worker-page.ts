@@ -242,6 +242,7 @@ export class WorkerPage {
   /** Tells the engine to work or rest, from the settings and conditions. */
   #apply(): void {
     const { wanted, keepScreenOn } = this.#settings;
+    this.#pair.follow(wanted);
     const works = wanted && !this.#outdated && !leavesFor(pauseOf(this.#conditions, this.#settings));
     const next = works ? "work" : "rest";
     if (this.#identity !== null && next !== this.#told) {

@@ -1,0 +1,47 @@
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
+import { post } from "../support/rest.ts";
+import { BARE, CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
+import { tabComplaints } from "./tab.ts";
+import { WorkerTab } from "./worker-tab.ts";
+
+/** A phone that is held upright. */
+const UPRIGHT = { viewport: { width: 390, height: 844 } };
+
+let browser: Browser;
+let coordinator: CoordinatorHere;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`the pairing code on the worker page in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+  });
+
+  beforeEach(async () => {
+    context = await newProfile(browser, BARE, UPRIGHT);
+  });
+
+  afterEach(() => context.close());
+
+  afterAll(() => expect(tabComplaints()).toEqual([]));
+
+  const open = (query = "") => WorkerTab.open(context, `${coordinator.url}/worker${query}`);
+
+  async function newCode(): Promise<string> {
+    const { body } = await post(`${coordinator.url}/v1/trust/create`, { user_id: "owner-of-a-phone" });
+    return String(body.pairing_code);
+  }
+
+  it("[JB8] a worker that is off says after its pairing that Start must be pressed, and not any more when it is on", async () => {
+    const tab = await open(`?code=${await newCode()}`);
+    await tab.key();
+    await tab.press("Pair");
+    await tab.says("#pair-result", "Paired. This worker is off: press Start");
+    await tab.press("Start");
+    await tab.says("#pair-result", "Paired. This worker may now do that user's PRIVATE jobs.");
+    await tab.press("Stop");
+    await tab.says("#pair-result", "Paired. This worker is off: press Start");
+  });
+});
