@@ -1,6 +1,6 @@
 // What the worker page shows of the worker's state, as a pure function.
 import type { JobOutcome, JobRecord } from "../../worker/browser/history.ts";
-import { type Report, sentence } from "../../worker/browser/report.ts";
+import { type EndedLink, type Report, sentence } from "../../worker/browser/report.ts";
 import { clockSentence } from "../../worker/session/clock.ts";
 import type { Pause } from "./conditions.ts";
 
@@ -38,7 +38,7 @@ const STOP_NOW = { label: "Stop now", act: "stop" } as const;
 export function viewOf(situation: Situation): View {
   const { report, wanted, pause } = situation;
   if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
-  if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
+  if (report.link.kind === "ended") return ended(report.link);
   // A session that was told to leave and may not have said so yet: "Start" would be there for a moment only.
   if (!wanted && (report.leaving || report.link.kind !== "off")) return leaving(report, "Finishing", "then stops");
   if (!wanted) {
@@ -48,6 +48,12 @@ export function viewOf(situation: Situation): View {
   if (report.leaving && pause !== null) return leaving(report, "Pausing", `then pauses: ${WHY[pause].because}`);
   if (pause !== null && report.link.kind !== "online") return view("wait", "Paused", `${WHY[pause].sentence}${waitingResults(report)}`, STOP);
   return linked(situation);
+}
+
+/** The message for `replaced` is about options of the command line, which a browser does not have. */
+function ended({ reason, message }: EndedLink): View {
+  const replaced = "Another tab or window runs this worker. Only one can work at a time. Start continues here.";
+  return view("bad", "Stopped", reason === "replaced" ? replaced : sentence(message), START);
 }
 
 function outdated(report: Report): View {
@@ -77,7 +83,7 @@ function linked({ report, pause, host, now }: Situation): View {
       return { ...view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP), announce: `Reconnecting. ${cause}` };
     }
     case "ended":
-      return view("bad", "Stopped", sentence(link.message), START);
+      return ended(link);
     default:
       return link satisfies never;
   }

@@ -173,6 +173,15 @@ describe("the state in words", () => {
     expect(viewOf(situation({ report })).detail).toBe(detail);
   });
 
+  it.each([
+    ["replaced", "Another tab or window runs this worker. Only one can work at a time. Start continues here."],
+    ["refused", "Give each worker its own key (--key FILE)."],
+  ] as const)("[WS4] says why it was ended, in words for a browser: %s", (reason, detail) => {
+    const report = nextReport(ONLINE, { type: "stopped", reason, message: "give each worker its own key (--key FILE)" }, 0);
+    for (const wanted of [true, false])
+      expect(viewOf(situation({ report, wanted }))).toMatchObject({ title: "Stopped", detail, announce: `Stopped. ${detail}` });
+  });
+
   it("says what it still has to do before it leaves", () => {
     const detail = (job: Report["job"]) => viewOf(situation({ wanted: false, report: { ...ONLINE, leaving: true, job } })).detail;
     expect([detail(JOB), detail(null)]).toEqual(["Finishes the current job, then stops. No new jobs.", "Sends the finished results, then stops. No new jobs."]);
