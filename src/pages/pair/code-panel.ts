@@ -24,7 +24,9 @@ export class CodePanel {
 
   constructor(onMake: () => void) {
     this.#make.addEventListener("click", onMake);
+    copyOnClick(element("copy-code", HTMLButtonElement), () => this.#open?.code ?? "");
     copyOnClick(element("copy-link", HTMLButtonElement), () => this.#open?.workerUrl ?? "");
+    copyOnClick(element("copy-command", HTMLButtonElement), () => element("command", HTMLElement).textContent);
   }
 
   /** There is no code yet. `isReady` is true if there is a user id. */
@@ -47,7 +49,8 @@ export class CodePanel {
     this.#show(open, null);
     const { code, workerUrl } = open;
     const big = element("big-code", HTMLElement);
-    big.replaceChildren(...[...code].map((character) => make("span", "", character)));
+    // One text, so that a person who selects and copies it gets one line.
+    setText(big, code);
     // A screen reader must spell the code and not read it as a word.
     big.setAttribute("aria-label", [...code].join(" "));
     const link = element("worker-link", HTMLAnchorElement);

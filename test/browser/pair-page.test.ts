@@ -1,0 +1,53 @@
+import type { Browser, BrowserContext } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { CoordinatorHere } from "../support/coordinator-here.ts";
+import { shareCoordinator } from "../support/coordinator.ts";
+import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
+import { openPage, Tab, tabComplaints } from "./tab.ts";
+
+let browser: Browser;
+let coordinator: CoordinatorHere;
+let context: BrowserContext;
+
+describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${WITHOUT}`, () => {
+  beforeAll(async () => {
+    [browser, coordinator] = await Promise.all([launchChromium(), shareCoordinator("evm", { WORKER_AUTH: "required", RECEIPT_POLICY: "strict" })]);
+  });
+
+  beforeEach(async () => {
+    context = await newProfile(browser);
+  });
+
+  afterEach(() => context.close());
+
+  afterAll(() => expect(tabComplaints()).toEqual([]));
+
+  const open = async () => new Tab(await openPage(context, `${coordinator.url}/pair`));
+
+  async function withCode(): Promise<{ tab: Tab; code: string }> {
+    const tab = await open();
+    await tab.press("Make one");
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.");
+    return { tab, code: await tab.text("#big-code") };
+  }
+
+  it("the code is copied as one line, by its selection and by buttons for code, link and command", async () => {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const { tab, code } = await withCode();
+    const copied = () => tab.page.evaluate(() => navigator.clipboard.readText());
+    await tab.page.locator("#big-code").click();
+    await tab.page.keyboard.press("ControlOrMeta+c");
+    expect((await copied()).trimEnd()).toBe(code);
+    for (const [name, text] of [
+      ["Copy code", code],
+      ["Copy link", `${coordinator.url}/worker?code=${code}`],
+      ["Copy command", `npx compute-router worker pair ${code} --url ${coordinator.url}`],
+    ] as const) {
+      await tab.press(name);
+      await tab.page.getByRole("button", { name: "Copied" }).waitFor();
+      expect(await copied()).toBe(text);
+      await tab.page.getByRole("button", { name }).waitFor();
+    }
+  });
+});
