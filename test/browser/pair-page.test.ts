@@ -2,6 +2,7 @@ import type { Browser, BrowserContext } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
+import { post } from "../support/rest.ts";
 import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { openPage, Tab, tabComplaints } from "./tab.ts";
 
@@ -49,5 +50,31 @@ describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${W
       expect(await copied()).toBe(text);
       await tab.page.getByRole("button", { name }).waitFor();
     }
+  });
+
+  it("[TR2] a wrong token is said to be wrong, once and at its field, and the right one helps", async () => {
+    await post(`${coordinator.url}/v1/trust/create`, { user_id: "has-a-token" }, { "x-user-token": "the-right-one" });
+    const tab = await open();
+    await tab.page.getByLabel("User id").fill("has-a-token");
+    await tab.page.getByLabel("Protect it with a token").check();
+    const token = tab.page.getByLabel("Token", { exact: true });
+    await token.fill("a-wrong-one");
+    const isRefused = async () => {
+      await tab.says("#user-result", "This is not the token of this user id.", true);
+      expect(await token.getAttribute("aria-invalid")).toBe("true");
+      await tab.says("#no-workers", "The list needs the token of this user id.", true);
+      expect(await tab.text("#code-result")).toBe("");
+    };
+    await tab.press("Use this");
+    await isRefused();
+    await tab.press("Make a code");
+    await expect.poll(() => tab.page.evaluate(() => document.activeElement?.id)).toBe("user-token");
+    await isRefused();
+    await tab.page.reload();
+    await isRefused();
+    await token.fill("the-right-one");
+    await tab.press("Use this");
+    await tab.says("#no-workers", "None yet");
+    expect(await tab.text("#user-result")).toBe("In use, and stored in this browser.");
   });
 });

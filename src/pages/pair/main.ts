@@ -155,7 +155,9 @@ class PairPage {
     } catch (error) {
       if (router !== this.#router) return;
       this.#lacksList = true;
-      this.#workersPanel.failed(errorText(error));
+      const isRefused = this.#refusesToken(error);
+      this.#workersPanel.failed(isRefused ? "The list needs the token of this user id." : errorText(error));
+      if (isRefused) this.#userPanel.refuseToken(false);
     }
   }
 
@@ -164,12 +166,20 @@ class PairPage {
     writeOpenCode(this.#session, user, null);
   }
 
+  /** True if the coordinator refuses the token that it was given. It has one answer for a missing token and a wrong one. */
+  #refusesToken(error: unknown): boolean {
+    return reasonOf(error) === "user_token_required" && this.#user?.userToken != null;
+  }
+
   #failed(error: unknown): void {
-    const text = errorText(error);
+    const isRefused = this.#refusesToken(error);
+    // The panel of the user says it.
+    const text = isRefused ? "" : errorText(error);
     // An open code is as valid as before, and the page still waits for its worker.
     if (this.#open === null) this.#codePanel.failed(text);
     else this.#codePanel.refused(text);
-    if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
+    if (isRefused) this.#userPanel.refuseToken(true);
+    else if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
   }
 }
 
