@@ -77,4 +77,38 @@ describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${W
     await tab.says("#no-workers", "None yet");
     expect(await tab.text("#user-result")).toBe("In use, and stored in this browser.");
   });
+
+  it("[TR3] an outage is shown while the page waits, and its messages end with it", async () => {
+    await context.clock.install();
+    const { tab, code } = await withCode();
+    const poll = () => context.clock.fastForward("00:11");
+    const path = "**/v1/trust/**";
+    await context.route(path, (route) => route.abort());
+    await poll();
+    await tab.says("#code-result", "The coordinator does not answer. The code stays valid.", true);
+    await tab.press("Refresh");
+    await tab.says("#no-workers", "No answer from the coordinator.");
+    await context.unroute(path);
+    await poll();
+    await tab.says("#code-result", "Waiting for a worker.", true);
+    await tab.says("#no-workers", "None yet");
+
+    await context.route(path, (route) => route.abort());
+    await tab.press("Make another code");
+    await tab.says("#code-result", "No answer from the coordinator.");
+    await poll();
+    await context.unroute(path);
+    await poll();
+    await tab.says("#code-result", "Waiting for a worker.", true);
+    expect(await tab.text("#big-code")).toBe(code);
+
+    // A refusal of another code is no outage, so it stays.
+    await context.route("**/v1/trust/create", (route) => route.fulfill({ status: 429, json: { error: "rate_limited" }, headers: { "retry-after": "600" } }));
+    await tab.press("Make another code");
+    await tab.says("#code-result", "Too many requests, or five codes are already open.");
+    const polled = tab.page.waitForResponse(/trust\/list/);
+    await poll();
+    await polled;
+    expect(await tab.text("#code-result")).toContain("five codes are already open");
+  });
 });

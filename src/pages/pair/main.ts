@@ -132,7 +132,7 @@ class PairPage {
       this.#codePanel.offered(open);
     }
     try {
-      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal });
+      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal, onPoll: (outage) => this.#polled(outage) });
       this.#closed(user);
       this.#codePanel.paired(worker);
       await this.#list();
@@ -143,14 +143,21 @@ class PairPage {
     }
   }
 
+  /** Shows an outage while the page waits for a worker, and its end. */
+  #polled(outage: ComputeRouterError | null): void {
+    if (outage !== null && !isSilence(outage)) return;
+    this.#codePanel.answered(outage === null);
+    if (outage === null && this.#lacksList) void this.#list();
+  }
+
   async #list(): Promise<void> {
     const router = this.#router;
     if (router === null) return;
+    this.#lacksList = false;
     this.#workersPanel.asking();
     try {
       const list = await router.trust.list();
       if (router !== this.#router) return;
-      this.#lacksList = false;
       this.#workersPanel.show(list);
     } catch (error) {
       if (router !== this.#router) return;
@@ -177,7 +184,7 @@ class PairPage {
     const text = isRefused ? "" : errorText(error);
     // An open code is as valid as before, and the page still waits for its worker.
     if (this.#open === null) this.#codePanel.failed(text);
-    else this.#codePanel.refused(text);
+    else this.#codePanel.refused(text, isSilence(error));
     if (isRefused) this.#userPanel.refuseToken(true);
     else if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
   }
@@ -185,6 +192,11 @@ class PairPage {
 
 function reasonOf(error: unknown): unknown {
   return error instanceof Error && "reason" in error ? error.reason : null;
+}
+
+/** True if the coordinator did not answer, or could not. With a 429 it has answered. */
+function isSilence(error: unknown): boolean {
+  return error instanceof RouterConnectionError || error instanceof UnavailableError;
 }
 
 /** The text for an error: what went wrong, and what a person can do about it. */
