@@ -6,6 +6,8 @@ import { post } from "../support/rest.ts";
 import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { openPage, Tab, tabComplaints } from "./tab.ts";
 
+const KEY = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+
 let browser: Browser;
 let coordinator: CoordinatorHere;
 let context: BrowserContext;
@@ -110,5 +112,26 @@ describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${W
     await poll();
     await polled;
     expect(await tab.text("#code-result")).toContain("five codes are already open");
+  });
+
+  it("[TR3] an earlier code stays valid, which the page says, and its worker is listed when a person returns to the page, but not asked for at each return", async () => {
+    await context.clock.install();
+    const { tab, code } = await withCode();
+    expect(await tab.text("#offer")).toContain("An earlier code stays valid until it is used or its hour is over.");
+    // Without a code the page asks of itself for nothing.
+    await tab.page.evaluate(() => sessionStorage.clear());
+    await context.clock.pauseAt(await tab.page.evaluate(() => Date.now() + 1_000));
+    await tab.page.reload();
+    await tab.says("#no-workers", "None yet");
+    await post(`${coordinator.url}/v1/trust/claim`, { pairing_code: code, provider_pubkey: KEY });
+    let lists = 0;
+    tab.page.on("request", (request) => (lists += request.url().includes("/v1/trust/list") ? 1 : 0));
+    const comeBack = () => tab.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await comeBack();
+    await context.clock.fastForward("00:06");
+    await comeBack();
+    await comeBack();
+    await tab.says("#workers", KEY);
+    expect(lists).toBe(1);
   });
 });

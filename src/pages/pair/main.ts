@@ -28,6 +28,7 @@ class PairPage {
   #open: OpenCode | null = null;
   #waiting: AbortController | null = null;
   #askedAt = 0;
+  #listedAt = 0;
   /** The list of workers could not be loaded. */
   #lacksList = false;
 
@@ -65,7 +66,8 @@ class PairPage {
   returned(): void {
     this.follow();
     if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
-    if (this.#lacksList) void this.#list();
+    // Another tab, or an earlier code, may have brought a worker.
+    if (this.#lacksList || Date.now() - this.#listedAt > MIN_REQUEST_AGE_MS) void this.#list();
   }
 
   /** Uses a user from now on, and stores it. */
@@ -154,6 +156,7 @@ class PairPage {
     const router = this.#router;
     if (router === null) return;
     this.#lacksList = false;
+    this.#listedAt = Date.now();
     this.#workersPanel.asking();
     try {
       const list = await router.trust.list();
