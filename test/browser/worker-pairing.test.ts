@@ -44,4 +44,21 @@ describe.skipIf(CHROMIUM === undefined)(`the pairing code on the worker page in 
     await tab.press("Stop");
     await tab.says("#pair-result", "Paired. This worker is off: press Start");
   });
+
+  it("[WS7] a second tab that a pairing link opens names its code, until the code was sent", async () => {
+    const first = await open();
+    await first.key();
+    const code = await newCode();
+    const second = await open(`?code=${code}`);
+    await second.says("#other-title", "Another tab runs this worker");
+    await second.says("#other-detail", `Take over here to use the pairing code ${code}.`);
+    await second.press("Take over here");
+    await second.key();
+    expect(await second.page.inputValue("#code")).toBe(code);
+    await second.press("Pair");
+    await second.says("#pair-result", "Paired.");
+    await first.press("Take over here");
+    await second.says("#other-title", "Another tab has taken over");
+    expect(await second.text("#other-detail")).not.toContain(code);
+  });
 });
