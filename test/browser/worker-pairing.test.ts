@@ -61,4 +61,20 @@ describe.skipIf(CHROMIUM === undefined)(`the pairing code on the worker page in 
     await second.says("#other-title", "Another tab has taken over");
     expect(await second.text("#other-detail")).not.toContain(code);
   });
+
+  it("the caret stays where a person corrects the code, and a letter that no code has is explained", async () => {
+    const tab = await open("?code=3AFFAC");
+    await tab.key();
+    const { keyboard } = tab.page;
+    await tab.page.locator("#code").evaluate((field: HTMLInputElement) => field.setSelectionRange(2, 2));
+    await keyboard.press("Delete");
+    await keyboard.type("b");
+    expect(await tab.page.inputValue("#code")).toBe("3ABFAC");
+    await keyboard.type("g");
+    await tab.says("#pair-result", "A code has only 0 to 9 and A to F.", true);
+    await keyboard.press("Backspace");
+    await keyboard.type("0");
+    expect(await tab.page.inputValue("#code")).toBe("3A0FAC");
+    expect(await tab.text("#pair-result")).toBe("");
+  });
 });

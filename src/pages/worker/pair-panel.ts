@@ -2,7 +2,7 @@
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
 import { element, keepFocus, make, makeTime, showMessage } from "../shell/dom.ts";
-import { readCode } from "./pairing-code.ts";
+import { editCode, readCode } from "./pairing-code.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -26,9 +26,14 @@ export class PairPanel {
       this.fill(text);
     });
     this.#code.addEventListener("input", () => {
-      const code = readCode(this.#code.value);
-      if (code !== this.#code.value) this.#code.value = code;
-      this.#say("", null);
+      const { value, selectionStart } = this.#code;
+      const edit = editCode(value, selectionStart ?? value.length);
+      // A new value moves the caret to its end.
+      if (edit.code !== value) {
+        this.#code.value = edit.code;
+        this.#code.setSelectionRange(edit.caret, edit.caret);
+      }
+      this.#sayDropped(edit.droppedOther);
     });
     element("pair-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
@@ -48,8 +53,9 @@ export class PairPanel {
 
   /** Fills in a code from a link or the clipboard. A person must press the button. */
   fill(text: string): void {
-    this.#code.value = readCode(text);
-    this.#say("", null);
+    const { code, droppedOther } = editCode(text, text.length);
+    this.#code.value = code;
+    this.#sayDropped(droppedOther);
   }
 
   /** Moves the focus to the field. */
@@ -91,6 +97,10 @@ export class PairPanel {
   /** The engine that was to claim the code is gone, so nobody will answer. */
   interrupted(): void {
     if (this.#sent !== null) this.fail("No answer. Check whether the list shows the code; if it does not, reload the page and try again.");
+  }
+
+  #sayDropped(isDropped: boolean): void {
+    this.#say(isDropped ? "A code has only 0 to 9 and A to F." : "", null);
   }
 
   #sayPaired(): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readCode } from "../../../src/pages/worker/pairing-code.ts";
+import { editCode, readCode } from "../../../src/pages/worker/pairing-code.ts";
 import { PAIRING_CODE } from "../../../src/protocol/text.ts";
 
 describe("pairing code", () => {
@@ -23,5 +23,29 @@ describe("pairing code", () => {
   ])("%j is read as %j", (text, code) => {
     expect(readCode(text)).toBe(code);
     expect(PAIRING_CODE.test(readCode(text))).toBe(code.length === 6);
+  });
+});
+
+describe("an edit of the pairing code", () => {
+  /** The field with `|` as its caret. */
+  const edited = (field: string) => {
+    const { code, caret, droppedOther } = editCode(field.replace("|", ""), field.indexOf("|"));
+    return [`${code.slice(0, caret)}|${code.slice(caret)}`, droppedOther];
+  };
+
+  it.each([
+    ["3AF|", "3AF|", false],
+    ["3Ab|FFC", "3AB|FFC", false],
+    ["|3affac", "|3AFFAC", false],
+    ["3A-F |FAC", "3AF|FAC", false],
+    ["3A\u2011F|FAC", "3AF|FAC", false],
+    ["3Ag|FFC", "3A|FFC", true],
+    ["3A.|FFC", "3A|FFC", true],
+    ["3A1|FFAC", "3A1|FFA", false],
+    ["3AFFAC1|", "3AFFAC|", false],
+    ["Your code: 3AFFAC|, thanks", "3AFFAC|", false],
+    ["https://router.test/worker?code=3affac|", "3AFFAC|", false],
+  ])("%j becomes %j", (field, code, droppedOther) => {
+    expect(edited(field)).toEqual([code, droppedOther]);
   });
 });
