@@ -134,4 +134,12 @@ describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${W
     await tab.says("#workers", KEY);
     expect(lists).toBe(1);
   });
+
+  it("without JavaScript it shows only that it needs JavaScript", async () => {
+    const bare = await newProfile(browser, { javaScriptEnabled: false });
+    const { page } = new Tab(await openPage(bare, `${coordinator.url}/pair`));
+    expect((await page.locator("main").innerText()).trim()).toBe("This page runs in your browser, so it needs JavaScript.");
+    expect(await page.locator("button:visible, .chip:visible").count()).toBe(0);
+    await bare.close();
+  });
 });

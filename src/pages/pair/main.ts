@@ -42,6 +42,8 @@ class PairPage {
 
   /** Restores the state of the last visit. */
   start(): void {
+    // Without JavaScript nothing of it works, so the page hides it at first.
+    element("pair", HTMLElement).hidden = false;
     const user = (this.#stored = readUser(this.#store));
     this.#userPanel.start(user);
     this.#codePanel.idle(false);
