@@ -71,22 +71,41 @@ function linked({ report, pause, host, now }: Situation): View {
   switch (link.kind) {
     case "off":
     case "connecting":
-      return view("wait", "Connecting", `Connecting to ${host}.${waitingResults(report)}`, STOP);
+      // The title is in the sentence, so a screen reader does not read it before.
+      return announcedAs(`Connecting to ${host}.`, view("wait", "Connecting", `Connecting to ${host}.${waitingResults(report)}`, STOP));
     case "online":
       if (pause === "offline") return view("wait", "Paused", `${WHY.offline.sentence}${waitingResults(report)}`, STOP);
       if (job !== null) return view("busy", "Working", "This worker is running a job.", STOP);
       if (report.clock?.refused === true) return view("bad", "Clock is wrong", sentence(clockSentence("refused", report.clock.offMs)), STOP);
       return view("good", "Ready", `Waiting for a job from ${host}.${clockDoubt(report)}${waitingResults(report)}`, STOP);
     case "waiting": {
-      const cause = link.parked ? "The coordinator has asked this worker to wait for a while." : `No connection: ${link.cause}.`;
+      const cause = link.parked ? "The coordinator has asked this worker to wait for a while." : causeSentence(link.cause);
       const next = `Next try in ${seconds(link.until - now)}.`;
-      return { ...view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP), announce: `Reconnecting. ${cause}` };
+      return announcedAs(`Reconnecting. ${cause}`, view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP));
     }
     case "ended":
       return ended(link);
     default:
       return link satisfies never;
   }
+}
+
+/** Why there is no connection. Some causes of the session are only parts of a sentence. */
+function causeSentence(cause: string): string {
+  switch (cause) {
+    case "connection lost":
+      return "The connection was lost.";
+    case "no connection":
+      return "There is no connection.";
+    case "registration not answered":
+      return "The coordinator did not answer the registration.";
+    default:
+      return sentence(cause);
+  }
+}
+
+function announcedAs(announce: string, shown: View): View {
+  return { ...shown, announce };
 }
 
 function clockDoubt({ clock }: Report): string {

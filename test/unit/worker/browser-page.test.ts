@@ -165,8 +165,12 @@ describe("the state in words", () => {
   });
 
   it.each([
-    ["connection lost", 119_000, "No connection: connection lost. Next try in 119 s."],
-    ["connection lost", 120_000, "No connection: connection lost. Next try in 2 min."],
+    ["connection lost", 119_000, "The connection was lost. Next try in 119 s."],
+    ["connection lost", 120_000, "The connection was lost. Next try in 2 min."],
+    ["no connection", 5_000, "There is no connection. Next try in 5 s."],
+    ["registration not answered", 5_000, "The coordinator did not answer the registration. Next try in 5 s."],
+    ["the coordinator is silent", 5_000, "The coordinator is silent. Next try in 5 s."],
+    ["registration refused: server_busy", 5_000, "Registration refused: server_busy. Next try in 5 s."],
     ["parked", 5_000, "The coordinator has asked this worker to wait for a while. Next try in 5 s."],
   ])("says why it waits and how long: %s, %i ms", (cause, retry_in_ms, detail) => {
     const report = nextReport(ONLINE, { type: "offline", code: null, cause, retry_in_ms }, 1_000);
@@ -198,8 +202,9 @@ describe("the state in words", () => {
   it("counts down to the next try on the screen, but not for screen readers", () => {
     const report: Report = { ...FIRST_REPORT, link: { kind: "waiting", until: 4_000, cause: "connection lost", parked: false } };
     const [soon, sooner] = [viewOf(situation({ report })), viewOf(situation({ report, now: 2_000 }))];
-    expect([soon.detail, sooner.detail]).toEqual(["No connection: connection lost. Next try in 3 s.", "No connection: connection lost. Next try in 2 s."]);
-    expect(soon.announce).toBe(sooner.announce);
+    expect([soon.detail, sooner.detail]).toEqual(["The connection was lost. Next try in 3 s.", "The connection was lost. Next try in 2 s."]);
+    expect([soon.announce, sooner.announce]).toEqual(Array(2).fill("Reconnecting. The connection was lost."));
+    expect(viewOf(situation({})).announce).toBe("Connecting to router.test.");
   });
 
   it("says how many finished results the coordinator does not have yet", () => {
