@@ -77,4 +77,17 @@ describe.skipIf(CHROMIUM === undefined)(`the pairing code on the worker page in 
     expect(await tab.page.inputValue("#code")).toBe("3A0FAC");
     expect(await tab.text("#pair-result")).toBe("");
   });
+
+  it("a pairing link shows its code in the middle of the screen of a phone", async () => {
+    const tab = await open("?code=3AFFAC");
+    await tab.key();
+    const middle = () =>
+      tab.page.evaluate(() => {
+        const { top, bottom } = document.querySelector("#code")?.getBoundingClientRect() ?? { top: 0, bottom: 0 };
+        return (top + bottom) / 2 / innerHeight;
+      });
+    await expect.poll(middle).toBeLessThan(0.75);
+    expect(await middle()).toBeGreaterThan(0.25);
+    expect(await tab.page.evaluate(() => document.activeElement?.id)).toBe("code");
+  });
 });

@@ -58,9 +58,10 @@ export class PairPanel {
     this.#sayDropped(droppedOther);
   }
 
-  /** Moves the focus to the field. */
+  /** Moves the focus to the field, and the field to the middle of the screen: at its lower edge the button would be out of sight on a phone. */
   focus(): void {
     this.#code.focus();
+    this.#code.scrollIntoView({ block: "center" });
   }
 
   /** Shows the pairings, and a message if the sent code is among them. */
