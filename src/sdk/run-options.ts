@@ -2,6 +2,7 @@
 import type { Job, JobType, Policy, PrivacyClass } from "../protocol/job.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { checkBoolean, checkChoice, checkFunction, checkHeaderText, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
+import type { ComputeRouterError } from "./errors.ts";
 import type { AnswerOptions } from "./job-input.ts";
 import { type ClientSettings, random128 } from "./options.ts";
 import type { RunResult } from "./result.ts";
@@ -98,6 +99,11 @@ export type MapResult = PromiseSettledResult<RunResult>;
 export type PairingWaitOptions = RequestOptions & {
   /** Milliseconds between two requests; default 10,000, because the router accepts ten pairing requests per minute and address. */
   interval?: number;
+  /**
+   * Called after each request that has found no worker: with the error if the request failed and the wait goes on, otherwise with null. If it throws, the call
+   * rejects with that error.
+   */
+  onPoll?: (outage: ComputeRouterError | null) => void;
 };
 
 /** The options of a run, checked and complete. */
@@ -143,7 +149,7 @@ const CALLS = {
   cancel: optionNames<CancelOptions>({ signal: 0, cancelToken: 0 }),
   jobs: optionNames<JobsOptions>({ signal: 0, limit: 0, before: 0 }),
   models: optionNames<RequestOptions>({ signal: 0 }),
-  "trust.waitForWorker": optionNames<PairingWaitOptions>({ signal: 0, interval: 0 }),
+  "trust.waitForWorker": optionNames<PairingWaitOptions>({ signal: 0, interval: 0, onPoll: 0 }),
   quote: optionNames<QuoteOptions>({ signal: 0, model: 0 }),
   health: optionNames<RequestOptions>({ signal: 0 }),
   "trust.create": optionNames<RequestOptions>({ signal: 0 }),

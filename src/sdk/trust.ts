@@ -3,9 +3,9 @@ import type { Paired, PairingCode, TrustList } from "../protocol/rest.ts";
 import { isLoopback } from "../protocol/text.ts";
 import { CLIENT, TIMING } from "../protocol/times.ts";
 import { fingerprintOf } from "../receipt/ed25519.ts";
-import { checkInteger, checkNames, optionNames, wrong } from "./check.ts";
+import { checkFunction, checkInteger, checkNames, optionNames, wrong } from "./check.ts";
 import type { Connection } from "./connection.ts";
-import { InvalidOptionError, PairingExpiredError } from "./errors.ts";
+import { type ComputeRouterError, InvalidOptionError, PairingExpiredError } from "./errors.ts";
 import type { ClientSettings } from "./options.ts";
 import { askedPause, isOutage, type Limit, MAX_DELAY, NO_RETRY, type RetryRule, sleep, untilAborted } from "./retry.ts";
 import { checkCall, checkSignal, type PairingWaitOptions, type RequestOptions } from "./run-options.ts";
@@ -78,7 +78,7 @@ export class Trust {
    * the result is the newest pairing since this code was created.
    *
    * @param offer the return value of `create`
-   * @param options `signal`, and `interval`, the milliseconds between two requests
+   * @param options `signal`, `interval`, the milliseconds between two requests, and `onPoll`, which learns of an outage
    * @returns the worker: its key, the fingerprint that its owner sees too, and when it was paired
    * @throws PairingExpiredError if no worker claimed the code within its hour
    * @example
@@ -87,17 +87,19 @@ export class Trust {
   async waitForWorker(offer: Pick<PairingOffer, "expires_at" | "expiresAt">, options?: PairingWaitOptions): Promise<PairedWorker> {
     const limit = limitOf("trust.waitForWorker", options);
     const interval = checkInteger("interval", options?.interval ?? undefined, 1, MAX_DELAY) ?? CLIENT.pairingInterval;
+    const onPoll = checkFunction("onPoll", options?.onPoll ?? undefined) ?? (() => {});
     const madeAt = Date.parse(offer?.expires_at) - TIMING.pairingCode;
     const end = offer?.expiresAt?.getTime();
     if (!Number.isFinite(madeAt) || !Number.isFinite(end)) throw new InvalidOptionError("offer", "must be the return value of create()");
     for (;;) {
       const isLast = Date.now() >= end;
-      const { worker, pause } = await this.#pairedSince(madeAt, limit);
+      const { worker, outage } = await this.#pairedSince(madeAt, limit);
       if (worker !== undefined) return worker;
+      onPoll(outage);
       // The last request comes after the end, so that it finds a claim of the last seconds.
       if (isLast) throw new PairingExpiredError("no worker claimed the pairing code within its hour", { reason: "expired" });
       // Two milliseconds more, because a timer may fire one millisecond early.
-      await sleep(Math.min(Math.max(interval, pause), Math.max(0, end - Date.now()) + 2), limit);
+      await sleep(Math.min(Math.max(interval, askedPause(outage)), Math.max(0, end - Date.now()) + 2), limit);
     }
   }
 
@@ -130,17 +132,17 @@ export class Trust {
     return this.#list(this.#settings.retry, limitOf("trust.list", options));
   }
 
-  /** Reads the list once. After a temporary failure, `pause` is how long the router asks the client to wait. */
-  async #pairedSince(since: number, limit: Limit): Promise<{ worker?: PairedWorker; pause: number }> {
+  /** Reads the list once. `outage` is a temporary failure. */
+  async #pairedSince(since: number, limit: Limit): Promise<{ worker?: PairedWorker; outage: ComputeRouterError | null }> {
     try {
       const { providers } = await this.#list(NO_RETRY, limit);
       const found = providers.find(({ paired_at }) => Date.parse(paired_at) >= since);
-      if (found === undefined) return { pause: 0 };
-      return { worker: { publicKey: found.provider_pubkey, fingerprint: fingerprintOf(found.provider_pubkey), pairedAt: found.paired_at }, pause: 0 };
+      if (found === undefined) return { outage: null };
+      return { worker: { publicKey: found.provider_pubkey, fingerprint: fingerprintOf(found.provider_pubkey), pairedAt: found.paired_at }, outage: null };
     } catch (error) {
       limit.signal.throwIfAborted();
       if (!isOutage(error)) throw error;
-      return { pause: askedPause(error) };
+      return { outage: error };
     }
   }
 

@@ -350,7 +350,7 @@ describe.skipIf(CHROMIUM === undefined)(`pairing in Chromium${WITHOUT}`, () => {
     await tab.says("#code-result", "Waiting for a worker.");
     await hasFocus("big-code");
     await tab.page.keyboard.press("Tab");
-    await hasFocus("worker-link");
+    await hasFocus("copy-code");
     await claim(await tab.text("#big-code"));
     await context.clock.fastForward("00:10");
     await tab.says("#workers", KEY);

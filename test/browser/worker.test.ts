@@ -290,6 +290,7 @@ describe.skipIf(CHROMIUM === undefined)(`a browser worker in Chromium${WITHOUT}`
       await first.shows("Ready");
       await first.press("Pair");
       await first.says("#pair-result", "There is no such code");
+      expect(await first.text("#pair-result")).toContain(`made at ${new URL(network.url).host}.`);
 
       second = await open();
       await second.says("#other-title", "Another tab runs this worker");

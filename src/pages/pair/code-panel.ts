@@ -19,12 +19,16 @@ export class CodePanel {
   readonly #result = element("code-result", HTMLElement);
   readonly #live = element("live", HTMLElement);
   #open: OpenCode | null = null;
+  /** True while the panel says that the coordinator does not answer. */
+  #saysOutage = false;
   /** Moves the focus from the button to the answer. */
   #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onMake: () => void) {
     this.#make.addEventListener("click", onMake);
+    copyOnClick(element("copy-code", HTMLButtonElement), () => this.#open?.code ?? "");
     copyOnClick(element("copy-link", HTMLButtonElement), () => this.#open?.workerUrl ?? "");
+    copyOnClick(element("copy-command", HTMLButtonElement), () => element("command", HTMLElement).textContent);
   }
 
   /** There is no code yet. `isReady` is true if there is a user id. */
@@ -47,7 +51,8 @@ export class CodePanel {
     this.#show(open, null);
     const { code, workerUrl } = open;
     const big = element("big-code", HTMLElement);
-    big.replaceChildren(...[...code].map((character) => make("span", "", character)));
+    // One text, so that a person who selects and copies it gets one line.
+    setText(big, code);
     // A screen reader must spell the code and not read it as a word.
     big.setAttribute("aria-label", [...code].join(" "));
     const link = element("worker-link", HTMLAnchorElement);
@@ -61,7 +66,7 @@ export class CodePanel {
     // The code stands before the button: from here a person reads on to the ways to claim it.
     this.#moveFocus(big);
     this.#make.disabled = false;
-    this.say("Waiting for a worker.", null);
+    this.#sayWaiting();
     setText(this.#live, `Code ${[...code].join(" ")}, valid for ${Math.ceil((open.expiresAt.getTime() - Date.now()) / 60_000)} minutes.`);
     this.tick(Date.now());
   }
@@ -93,15 +98,29 @@ export class CodePanel {
     this.#moveFocus(this.#make);
   }
 
-  /** Another code could not be made. The open one stays. */
-  refused(text: string): void {
+  /** Another code could not be made. The open one stays. `isOutage` is true if the text is about a coordinator that does not answer. */
+  refused(text: string, isOutage: boolean): void {
     this.#make.disabled = false;
     this.say(text, "bad");
+    this.#saysOutage = isOutage;
     this.#moveFocus(this.#make);
+  }
+
+  /** A question about the open code got an answer, or none. */
+  answered(isAnswer: boolean): void {
+    if (isAnswer === !this.#saysOutage) return;
+    if (isAnswer) return this.#sayWaiting();
+    this.say("The coordinator does not answer. The code stays valid.", "bad");
+    this.#saysOutage = true;
+  }
+
+  #sayWaiting(): void {
+    this.say("Waiting for a worker.", null);
   }
 
   /** Shows a line of text below the code. */
   say(text: string, tone: "bad" | null): void {
+    this.#saysOutage = false;
     showMessage(this.#result, text, tone);
   }
 

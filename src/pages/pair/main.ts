@@ -28,6 +28,7 @@ class PairPage {
   #open: OpenCode | null = null;
   #waiting: AbortController | null = null;
   #askedAt = 0;
+  #listedAt = 0;
   /** The list of workers could not be loaded. */
   #lacksList = false;
 
@@ -41,6 +42,8 @@ class PairPage {
 
   /** Restores the state of the last visit. */
   start(): void {
+    // Without JavaScript nothing of it works, so the page hides it at first.
+    element("pair", HTMLElement).hidden = false;
     const user = (this.#stored = readUser(this.#store));
     this.#userPanel.start(user);
     this.#codePanel.idle(false);
@@ -65,7 +68,8 @@ class PairPage {
   returned(): void {
     this.follow();
     if (this.#open !== null && Date.now() - this.#askedAt > MIN_REQUEST_AGE_MS) void this.#wait(this.#open);
-    if (this.#lacksList) void this.#list();
+    // Another tab, or an earlier code, may have brought a worker.
+    if (this.#lacksList || Date.now() - this.#listedAt > MIN_REQUEST_AGE_MS) void this.#list();
   }
 
   /** Uses a user from now on, and stores it. */
@@ -132,7 +136,7 @@ class PairPage {
       this.#codePanel.offered(open);
     }
     try {
-      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal });
+      const worker = await router.trust.waitForWorker(open, { signal: waiting.signal, onPoll: (outage) => this.#polled(outage) });
       this.#closed(user);
       this.#codePanel.paired(worker);
       await this.#list();
@@ -143,19 +147,29 @@ class PairPage {
     }
   }
 
+  /** Shows an outage while the page waits for a worker, and its end. */
+  #polled(outage: ComputeRouterError | null): void {
+    if (outage !== null && !isSilence(outage)) return;
+    this.#codePanel.answered(outage === null);
+    if (outage === null && this.#lacksList) void this.#list();
+  }
+
   async #list(): Promise<void> {
     const router = this.#router;
     if (router === null) return;
+    this.#lacksList = false;
+    this.#listedAt = Date.now();
     this.#workersPanel.asking();
     try {
       const list = await router.trust.list();
       if (router !== this.#router) return;
-      this.#lacksList = false;
       this.#workersPanel.show(list);
     } catch (error) {
       if (router !== this.#router) return;
       this.#lacksList = true;
-      this.#workersPanel.failed(errorText(error));
+      const isRefused = this.#refusesToken(error);
+      this.#workersPanel.failed(isRefused ? "The list needs the token of this user id." : errorText(error));
+      if (isRefused) this.#userPanel.refuseToken(false);
     }
   }
 
@@ -164,17 +178,30 @@ class PairPage {
     writeOpenCode(this.#session, user, null);
   }
 
+  /** True if the coordinator refuses the token that it was given. It has one answer for a missing token and a wrong one. */
+  #refusesToken(error: unknown): boolean {
+    return reasonOf(error) === "user_token_required" && this.#user?.userToken != null;
+  }
+
   #failed(error: unknown): void {
-    const text = errorText(error);
+    const isRefused = this.#refusesToken(error);
+    // The panel of the user says it.
+    const text = isRefused ? "" : errorText(error);
     // An open code is as valid as before, and the page still waits for its worker.
     if (this.#open === null) this.#codePanel.failed(text);
-    else this.#codePanel.refused(text);
-    if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
+    else this.#codePanel.refused(text, isSilence(error));
+    if (isRefused) this.#userPanel.refuseToken(true);
+    else if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();
   }
 }
 
 function reasonOf(error: unknown): unknown {
   return error instanceof Error && "reason" in error ? error.reason : null;
+}
+
+/** True if the coordinator did not answer, or could not. With a 429 it has answered. */
+function isSilence(error: unknown): boolean {
+  return error instanceof RouterConnectionError || error instanceof UnavailableError;
 }
 
 /** The text for an error: what went wrong, and what a person can do about it. */

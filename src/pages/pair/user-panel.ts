@@ -99,13 +99,20 @@ export class UserPanel {
     this.#say("The token has no effect, because the first code of this user id was made without one. A new user id can have a token.", "bad", this.#token);
   }
 
-  /** Opens the field of the token, because the token is missing or wrong. */
+  /** Opens the field of the token, because the token is missing. */
   askToken(): void {
     this.#details.open = true;
     this.#guarded.checked = true;
     this.#tokenRow.hidden = false;
     this.#changed();
     this.#token.focus();
+  }
+
+  /** Says that the token is wrong. A person who has pressed a button that needs the token gets the focus in its field. */
+  refuseToken(isPressed: boolean): void {
+    this.#details.open = true;
+    this.#say("This is not the token of this user id.", "bad", this.#token);
+    if (isPressed) this.#token.focus();
   }
 
   #fill(user: User | null): void {

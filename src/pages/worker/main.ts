@@ -1,7 +1,7 @@
 // The entry of the worker page: makes sure that one tab is the worker, watches the conditions, and offers to install the page.
 import { element, setText } from "../shell/dom.ts";
 import { defaultSettings, readSettings, type SettingsStore, TabLock, watchConditions } from "./conditions.ts";
-import { readCode } from "./pair-panel.ts";
+import { readCode } from "./pairing-code.ts";
 import { WorkerPage } from "./worker-page.ts";
 
 const isPhone = matchMedia("(hover: none) and (pointer: coarse)").matches;

@@ -2,6 +2,7 @@
 import { PAIRING_CODE } from "../../protocol/text.ts";
 import type { Pairing } from "../../worker/browser/report.ts";
 import { element, keepFocus, make, makeTime, showMessage } from "../shell/dom.ts";
+import { editCode, readCode } from "./pairing-code.ts";
 
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -12,6 +13,9 @@ export class PairPanel {
   readonly #result = element("pair-result", HTMLElement);
   readonly #list = element("pairings", HTMLElement);
   #sent: string | null = null;
+  /** True if the worker is started. */
+  #isOn = false;
+  #saysPaired = false;
   #moveFocus: (next: HTMLElement) => void = () => {};
 
   constructor(onPair: (code: string) => void) {
@@ -22,9 +26,14 @@ export class PairPanel {
       this.fill(text);
     });
     this.#code.addEventListener("input", () => {
-      const code = readCode(this.#code.value);
-      if (code !== this.#code.value) this.#code.value = code;
-      this.#say("", null);
+      const { value, selectionStart } = this.#code;
+      const edit = editCode(value, selectionStart ?? value.length);
+      // A new value moves the caret to its end.
+      if (edit.code !== value) {
+        this.#code.value = edit.code;
+        this.#code.setSelectionRange(edit.caret, edit.caret);
+      }
+      this.#sayDropped(edit.droppedOther);
     });
     element("pair-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
@@ -44,13 +53,15 @@ export class PairPanel {
 
   /** Fills in a code from a link or the clipboard. A person must press the button. */
   fill(text: string): void {
-    this.#code.value = readCode(text);
-    this.#say("", null);
+    const { code, droppedOther } = editCode(text, text.length);
+    this.#code.value = code;
+    this.#sayDropped(droppedOther);
   }
 
-  /** Moves the focus to the field. */
+  /** Moves the focus to the field, and the field to the middle of the screen: at its lower edge the button would be out of sight on a phone. */
   focus(): void {
     this.#code.focus();
+    this.#code.scrollIntoView({ block: "center" });
   }
 
   /** Shows the pairings, and a message if the sent code is among them. */
@@ -67,7 +78,13 @@ export class PairPanel {
     this.#code.value = "";
     this.#button.disabled = false;
     this.#moveFocus(this.#button);
-    this.#say("Paired. This worker may now do that user's PRIVATE jobs. The user sees the words of its key: compare them.", "good");
+    this.#sayPaired();
+  }
+
+  /** Follows whether the worker is started, because a PRIVATE job fails while its only worker is off. */
+  follow(isOn: boolean): void {
+    this.#isOn = isOn;
+    if (this.#saysPaired) this.#sayPaired();
   }
 
   /** Shows why a claim was refused. */
@@ -83,17 +100,21 @@ export class PairPanel {
     if (this.#sent !== null) this.fail("No answer. Check whether the list shows the code; if it does not, reload the page and try again.");
   }
 
+  #sayDropped(isDropped: boolean): void {
+    this.#say(isDropped ? "A code has only 0 to 9 and A to F." : "", null);
+  }
+
+  #sayPaired(): void {
+    const use = this.#isOn
+      ? "This worker may now do that user's PRIVATE jobs."
+      : "This worker is off: press Start, so that it can do that user's PRIVATE jobs.";
+    this.#say(`Paired. ${use} The user sees the words of its key: compare them.`, "good");
+    this.#saysPaired = true;
+  }
+
   #say(text: string, tone: "good" | "bad" | null): void {
+    this.#saysPaired = false;
     showMessage(this.#result, text, tone);
     this.#code.setAttribute("aria-invalid", String(tone === "bad"));
   }
-}
-
-/** The code in a text that was typed, pasted or scanned: at most six hex digits in upper case. For a link it is the parameter `code`. */
-export function readCode(text: string): string {
-  const linked = /[?&#]code=([^&#\s]+)/i.exec(text)?.[1];
-  return (linked ?? text)
-    .toUpperCase()
-    .replaceAll(/[^0-9A-F]/g, "")
-    .slice(0, 6);
 }

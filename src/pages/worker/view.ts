@@ -1,6 +1,6 @@
 // What the worker page shows of the worker's state, as a pure function.
 import type { JobOutcome, JobRecord } from "../../worker/browser/history.ts";
-import { type Report, sentence } from "../../worker/browser/report.ts";
+import { type EndedLink, type Report, sentence } from "../../worker/browser/report.ts";
 import { clockSentence } from "../../worker/session/clock.ts";
 import type { Pause } from "./conditions.ts";
 
@@ -38,7 +38,7 @@ const STOP_NOW = { label: "Stop now", act: "stop" } as const;
 export function viewOf(situation: Situation): View {
   const { report, wanted, pause } = situation;
   if (situation.outdated) return report.leaving ? leaving(report, "Finishing", "then stops: there is a newer version of this page") : outdated(report);
-  if (report.link.kind === "ended") return view("bad", "Stopped", sentence(report.link.message), START);
+  if (report.link.kind === "ended") return ended(report.link);
   // A session that was told to leave and may not have said so yet: "Start" would be there for a moment only.
   if (!wanted && (report.leaving || report.link.kind !== "off")) return leaving(report, "Finishing", "then stops");
   if (!wanted) {
@@ -48,6 +48,12 @@ export function viewOf(situation: Situation): View {
   if (report.leaving && pause !== null) return leaving(report, "Pausing", `then pauses: ${WHY[pause].because}`);
   if (pause !== null && report.link.kind !== "online") return view("wait", "Paused", `${WHY[pause].sentence}${waitingResults(report)}`, STOP);
   return linked(situation);
+}
+
+/** The message for `replaced` is about options of the command line, which a browser does not have. */
+function ended({ reason, message }: EndedLink): View {
+  const replaced = "Another tab or window runs this worker. Only one can work at a time. Start continues here.";
+  return view("bad", "Stopped", reason === "replaced" ? replaced : sentence(message), START);
 }
 
 function outdated(report: Report): View {
@@ -65,22 +71,41 @@ function linked({ report, pause, host, now }: Situation): View {
   switch (link.kind) {
     case "off":
     case "connecting":
-      return view("wait", "Connecting", `Connecting to ${host}.${waitingResults(report)}`, STOP);
+      // The title is in the sentence, so a screen reader does not read it before.
+      return announcedAs(`Connecting to ${host}.`, view("wait", "Connecting", `Connecting to ${host}.${waitingResults(report)}`, STOP));
     case "online":
       if (pause === "offline") return view("wait", "Paused", `${WHY.offline.sentence}${waitingResults(report)}`, STOP);
       if (job !== null) return view("busy", "Working", "This worker is running a job.", STOP);
       if (report.clock?.refused === true) return view("bad", "Clock is wrong", sentence(clockSentence("refused", report.clock.offMs)), STOP);
       return view("good", "Ready", `Waiting for a job from ${host}.${clockDoubt(report)}${waitingResults(report)}`, STOP);
     case "waiting": {
-      const cause = link.parked ? "The coordinator has asked this worker to wait for a while." : `No connection: ${link.cause}.`;
+      const cause = link.parked ? "The coordinator has asked this worker to wait for a while." : causeSentence(link.cause);
       const next = `Next try in ${seconds(link.until - now)}.`;
-      return { ...view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP), announce: `Reconnecting. ${cause}` };
+      return announcedAs(`Reconnecting. ${cause}`, view("wait", "Reconnecting", `${cause} ${next}${waitingResults(report)}`, STOP));
     }
     case "ended":
-      return view("bad", "Stopped", sentence(link.message), START);
+      return ended(link);
     default:
       return link satisfies never;
   }
+}
+
+/** Why there is no connection. Some causes of the session are only parts of a sentence. */
+function causeSentence(cause: string): string {
+  switch (cause) {
+    case "connection lost":
+      return "The connection was lost.";
+    case "no connection":
+      return "There is no connection.";
+    case "registration not answered":
+      return "The coordinator did not answer the registration.";
+    default:
+      return sentence(cause);
+  }
+}
+
+function announcedAs(announce: string, shown: View): View {
+  return { ...shown, announce };
 }
 
 function clockDoubt({ clock }: Report): string {

@@ -45,7 +45,8 @@ export class WorkerPage {
   readonly #history = new HistoryPanel({ onExport: () => this.#export(), onClear: () => this.#engine?.send({ type: "clear_history" }) });
   readonly #storagePanel = new StoragePanel(() => this.#storeAgain());
   readonly #screen: ScreenLock;
-  #linkedCode = false;
+  /** The code of the link that opened the page, until it was sent. */
+  #linkedCode: string | null = null;
   #engine: EngineLink | null = null;
   #identity: WorkerIdentity | null = null;
   #report: Report = FIRST_REPORT;
@@ -74,13 +75,13 @@ export class WorkerPage {
   /** Fills in a pairing code from the link that opened the page. */
   fillCode(code: string): void {
     this.#pair.fill(code);
-    this.#linkedCode = true;
+    this.#linkedCode = code;
   }
 
   /** Starts the engine, because this tab is the worker now. */
   open(): void {
     this.#showWorker(true);
-    if (this.#linkedCode) this.#pair.focus();
+    if (this.#linkedCode !== null) this.#pair.focus();
     this.#readSettings();
     this.#told = "rest";
     const engine = new EngineLink(this.#engineUrl, (message) => {
@@ -110,6 +111,7 @@ export class WorkerPage {
     const moveFocus = keepFocus(main);
     element("worker", HTMLElement).hidden = !isHere;
     element("other-tab", HTMLElement).hidden = isHere;
+    setText(element("other-code", HTMLElement), this.#linkedCode === null ? "" : `Take over here to use the pairing code ${this.#linkedCode}.`);
     moveFocus(main);
   }
 
@@ -183,6 +185,7 @@ export class WorkerPage {
   }
 
   #claim(code: string): void {
+    this.#linkedCode = null;
     if (this.#engine === null) this.#pair.interrupted();
     else this.#engine.send({ type: "pair", code });
   }
@@ -242,6 +245,7 @@ export class WorkerPage {
   /** Tells the engine to work or rest, from the settings and conditions. */
   #apply(): void {
     const { wanted, keepScreenOn } = this.#settings;
+    this.#pair.follow(wanted);
     const works = wanted && !this.#outdated && !leavesFor(pauseOf(this.#conditions, this.#settings));
     const next = works ? "work" : "rest";
     if (this.#identity !== null && next !== this.#told) {

@@ -140,7 +140,7 @@ class Engine {
 
   async #pair(code: string): Promise<void> {
     const { store, own } = this.#opened;
-    const claim = await claimCode(code, own.signer, fetch.bind(self));
+    const claim = await claimCode(code, { signer: own.signer, host: self.location.host, ask: fetch.bind(self) });
     if (!claim.ok) return tell({ type: "pairing_failed", message: claim.reason });
     const pairing = claim.value;
     this.#pairings = [pairing, ...this.#pairings].slice(0, PAIRINGS);

@@ -13,11 +13,14 @@ const Network = z.object({ network: z.string() });
 /** How long each answer may take. The page waits with its button, and a browser alone waits for minutes. */
 const PATIENCE_MS = 15_000;
 
+/** The worker that claims a code, and the coordinator that it asks. `host` is the name of the coordinator for people. */
+type Claiming = { signer: Signer; host: string; ask: typeof fetch; patienceMs?: number };
+
 /**
  * Claims a pairing code for this worker, with proof of its key. The network is signed too, because the same code may exist on the other instance [TR4]. The
  * reason of a failure is a sentence for a person.
  */
-export async function claimCode(code: string, signer: Signer, ask: typeof fetch, patienceMs = PATIENCE_MS): Promise<Result<Pairing, string>> {
+export async function claimCode(code: string, { signer, host, ask, patienceMs = PATIENCE_MS }: Claiming): Promise<Result<Pairing, string>> {
   try {
     const health = await ask("/v1/health", { signal: AbortSignal.timeout(patienceMs) });
     if (!health.ok) return { ok: false, reason: "The coordinator cannot answer at the moment. Try again soon." };
@@ -33,22 +36,23 @@ export async function claimCode(code: string, signer: Signer, ask: typeof fetch,
     const body: unknown = await response.json().catch(() => null);
     if (response.ok) return { ok: true, value: { code, pairedAt: Paired.parse(body).paired_at, network } };
     const refusal = Refusal.safeParse(body);
-    return { ok: false, reason: explain(refusal.success ? refusal.data.error : "", response) };
+    return { ok: false, reason: explain(refusal.success ? refusal.data.error : "", response, host) };
   } catch {
     return { ok: false, reason: "No answer from the coordinator. Is this device online?" };
   }
 }
 
-function explain(error: string, response: Response): string {
+function explain(error: string, response: Response, host: string): string {
   switch (error) {
     case "invalid_code":
-      return "There is no such code. Compare it with the one that you were given.";
+      // The pages of the two instances look the same.
+      return `There is no such code. Compare it with the one that you were given, and check that it was made at ${host}.`;
     case "already_claimed":
-      return "This code has been used. Ask for a new one.";
+      return "This code has been used. If an earlier try got no answer, that one may have paired this worker: ask the user to compare the words. Otherwise ask for a new code.";
     case "expired":
       return "This code is older than an hour. Ask for a new one.";
     case "rate_limited":
-      return `Too many tries. Wait ${response.headers.get("retry-after") ?? "60"} seconds.`;
+      return `Too many requests from this network. Wait ${response.headers.get("retry-after") ?? "60"} seconds.`;
     default:
       return response.status >= 500
         ? "The coordinator cannot answer at the moment. Try again soon."

@@ -7,14 +7,16 @@ import type { JobRecord } from "./history.ts";
 import type { WorkerIdentity } from "./identity.ts";
 import type { StorageState } from "./kept-store.ts";
 
+/** The coordinator or another worker ended the link. Only a person can continue. */
+export type EndedLink = { kind: "ended"; reason: Stop["reason"]; message: string };
+
 /** The state of the worker's link. Times are the wall clock in ms since the epoch. */
 type LinkReport =
   | { kind: "off" }
   | { kind: "connecting" }
   | { kind: "online"; since: number; authenticated: boolean; tier: Tier | null; network: string | null }
   | { kind: "waiting"; until: number; cause: string; parked: boolean }
-  /** The coordinator or another worker ended it. Only a person can continue. */
-  | { kind: "ended"; reason: Stop["reason"]; message: string };
+  | EndedLink;
 
 /** Everything that a person sees of the worker's state. */
 export type Report = {

@@ -181,7 +181,7 @@ describe("call options and jobs", () => {
     await client.trust.claim({ pairing_code: offer.code, provider_pubkey: "00".repeat(32), signature: null } as never, { signal: null } as never);
     expect(router.to("/v1/trust/claim").at(-1)?.body).not.toContain("signature");
     expect((await client.trust.list({ signal: null } as never)).providers).toHaveLength(1);
-    expect((await client.trust.waitForWorker(offer, { signal: null, interval: null } as never)).publicKey).toBe("00".repeat(32));
+    expect((await client.trust.waitForWorker(offer, { signal: null, interval: null, onPoll: null } as never)).publicKey).toBe("00".repeat(32));
     const provider = openaiCompatible({ baseUrl: "http://a.example/v1", model: "m", apiKey: null, name: null, fetch: null } as never);
     expect(provider.name).toBe("a.example");
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { CLIENT } from "../../../src/protocol/times.ts";
-import { fingerprintOf, PairingExpiredError } from "../../../src/sdk/index.ts";
+import { type ComputeRouterError, fingerprintOf, PairingExpiredError } from "../../../src/sdk/index.ts";
 import { keyPair } from "../../../src/receipt/index.ts";
 import { until } from "../../support/until.ts";
 import { rejection, reply } from "./support/faults.ts";
@@ -68,6 +68,27 @@ describe("trust.waitForWorker", () => {
     for (const [i, at] of looks.slice(1).entries()) expect(at - (looks[i] ?? 0)).toBeGreaterThanOrEqual(39);
   });
 
+  it("tells `onPoll` of each request without a worker: the error of an outage, otherwise null; an error that it throws ends the wait", async () => {
+    const router = await RouterServer.start();
+    const { trust } = router.client();
+    const offer = await trust.create();
+    router.fail("GET /v1/trust/list", reply(200, { providers: [] }), (response) => response.destroy(), reply(503, { error: "overloaded" }));
+    const polls: (string | null)[] = [];
+    const onPoll = async (outage: ComputeRouterError | null) => {
+      polls.push(outage?.code ?? null);
+      if (polls.length === 4) await trust.claim({ pairing_code: offer.code, provider_pubkey: WORKER.publicKey });
+    };
+    expect(await trust.waitForWorker(offer, { ...QUICK, onPoll: (outage) => void onPoll(outage) })).toMatchObject({ publicKey: WORKER.publicKey });
+    expect(polls.slice(0, 4)).toEqual([null, "connection_failed", "unavailable", null]);
+    expect(polls.slice(4).filter((poll) => poll !== null)).toEqual([]);
+    const other = await trust.create();
+    router.fail("GET /v1/trust/list", reply(200, { providers: [] }));
+    const enough = () => {
+      throw new Error("enough");
+    };
+    expect(await rejection(trust.waitForWorker(other, { ...QUICK, onPoll: enough }))).toMatchObject({ message: "enough" });
+  });
+
   it("[TR2] a missing token ends it", async () => {
     const router = await RouterServer.start();
     const owner = router.client({ userToken: "secret" });
@@ -102,6 +123,7 @@ describe("trust.waitForWorker", () => {
     ["offer", {}, {}],
     ["offer", { expires_at: "soon", expiresAt: new Date() }, {}],
     ["interval", { expires_at: "2026-11-21T00:00:00.000Z", expiresAt: new Date() }, { interval: 0 }],
+    ["onPoll", { expires_at: "2026-11-21T00:00:00.000Z", expiresAt: new Date() }, { onPoll: "often" }],
     ["every", { expires_at: "2026-11-21T00:00:00.000Z", expiresAt: new Date() }, { every: 5 }],
   ])("names %s when it cannot be used", async (option, offer, options) => {
     const router = await RouterServer.start();

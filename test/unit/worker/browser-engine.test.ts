@@ -382,10 +382,11 @@ describe("claiming a pairing code", () => {
   const asking = (claim: (body: Record<string, string>) => Response): typeof fetch =>
     vi.fn<typeof fetch>((url, init) => Promise.resolve(url === "/v1/health" ? health() : claim(JSON.parse(init?.body as string) as Record<string, string>)));
 
+  const claimed = (ask: typeof fetch, patienceMs?: number) =>
+    claimCode("A1B2C3", { signer: SIGNER, host: "router.test", ask, ...(patienceMs !== undefined && { patienceMs }) });
+
   it("[TR4] sends a signature of the worker's key for this network", async () => {
-    const claim = await claimCode(
-      "A1B2C3",
-      SIGNER,
+    const claim = await claimed(
       asking((body) => {
         const text = pairText({ network: "eip155:10143", code: "A1B2C3", pubkey: SIGNER.publicKey });
         expect(verifyText(text, body.signature ?? "", SIGNER.publicKey)).toBe(true);
@@ -397,19 +398,19 @@ describe("claiming a pairing code", () => {
   });
 
   it.each([
-    [400, { error: "invalid_code" }, "no such code"],
-    [400, { error: "already_claimed" }, "has been used"],
+    [400, { error: "invalid_code" }, "There is no such code. Compare it with the one that you were given, and check that it was made at router.test."],
+    [
+      400,
+      { error: "already_claimed" },
+      "has been used. If an earlier try got no answer, that one may have paired this worker: ask the user to compare the words.",
+    ],
     [400, { error: "expired" }, "older than an hour"],
-    [429, { error: "rate_limited" }, "Wait 17 seconds"],
+    [429, { error: "rate_limited" }, "Too many requests from this network. Wait 17 seconds."],
     [503, { error: "overloaded" }, "cannot answer at the moment"],
     [400, { error: "something new" }, "refused: something new"],
     [200, { nonsense: true }, "No answer"],
   ])("[API4] %i %j is explained in a sentence", async (status, body, words) => {
-    const claim = await claimCode(
-      "A1B2C3",
-      SIGNER,
-      asking(() => Response.json(body, { status, headers: { "retry-after": "17" } })),
-    );
+    const claim = await claimed(asking(() => Response.json(body, { status, headers: { "retry-after": "17" } })));
     expect(claim).toMatchObject({ ok: false, reason: expect.stringContaining(words) });
   });
 
@@ -417,25 +418,21 @@ describe("claiming a pairing code", () => {
     [502, "The coordinator cannot answer at the moment. Try again soon."],
     [403, "The coordinator refused: HTTP 403"],
   ])("a proxy that answers %i in HTML is not taken for a device without a network", async (status, reason) => {
-    const claim = await claimCode(
-      "A1B2C3",
-      SIGNER,
-      asking(() => new Response("<h1>nginx</h1>", { status })),
-    );
+    const claim = await claimed(asking(() => new Response("<h1>nginx</h1>", { status })));
     expect(claim).toEqual({ ok: false, reason });
   });
 
   it.each(["/v1/health", "/v1/trust/claim"])("ends if the coordinator never answers %s, so that a person can try again", async (path) => {
     const silent: typeof fetch = (url, init) =>
       url === path ? new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))) : Promise.resolve(health());
-    expect(await claimCode("A1B2C3", SIGNER, silent, 50)).toMatchObject({ ok: false, reason: expect.stringContaining("No answer") });
+    expect(await claimed(silent, 50)).toMatchObject({ ok: false, reason: expect.stringContaining("No answer") });
   });
 
   it("says when to try again if the coordinator does not, and that it cannot answer", async () => {
     const limited = asking(() => Response.json({ error: "rate_limited" }, { status: 429 }));
-    expect(await claimCode("A1B2C3", SIGNER, limited)).toEqual({ ok: false, reason: "Too many tries. Wait 60 seconds." });
+    expect(await claimed(limited)).toEqual({ ok: false, reason: "Too many requests from this network. Wait 60 seconds." });
     const ill: typeof fetch = () => Promise.resolve(Response.json({ error: "overloaded" }, { status: 503 }));
-    expect(await claimCode("A1B2C3", SIGNER, ill)).toEqual({ ok: false, reason: "The coordinator cannot answer at the moment. Try again soon." });
+    expect(await claimed(ill)).toEqual({ ok: false, reason: "The coordinator cannot answer at the moment. Try again soon." });
   });
 
   it("the newest pairings are read, the last one first", async () => {
@@ -447,7 +444,7 @@ describe("claiming a pairing code", () => {
   });
 
   it("says so if there is no network", async () => {
-    expect(await claimCode("A1B2C3", SIGNER, () => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
+    expect(await claimed(() => Promise.reject(new TypeError("Failed to fetch")))).toMatchObject({
       ok: false,
       reason: expect.stringContaining("online"),
     });

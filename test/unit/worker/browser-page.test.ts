@@ -1,8 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { PAIRING_CODE } from "../../../src/protocol/text.ts";
 import { eventText, FIRST_REPORT, nextReport, type Report } from "../../../src/worker/browser/report.ts";
 import { duration, exportOf, medianTime, outcomeLabel, receiptLine, type Situation, taskName, viewOf } from "../../../src/pages/worker/view.ts";
-import { readCode } from "../../../src/pages/worker/pair-panel.ts";
 import {
   defaultSettings,
   leavesFor,
@@ -167,12 +165,25 @@ describe("the state in words", () => {
   });
 
   it.each([
-    ["connection lost", 119_000, "No connection: connection lost. Next try in 119 s."],
-    ["connection lost", 120_000, "No connection: connection lost. Next try in 2 min."],
+    ["connection lost", 119_000, "The connection was lost. Next try in 119 s."],
+    ["connection lost", 120_000, "The connection was lost. Next try in 2 min."],
+    ["no connection", 5_000, "There is no connection. Next try in 5 s."],
+    ["registration not answered", 5_000, "The coordinator did not answer the registration. Next try in 5 s."],
+    ["the coordinator is silent", 5_000, "The coordinator is silent. Next try in 5 s."],
+    ["registration refused: server_busy", 5_000, "Registration refused: server_busy. Next try in 5 s."],
     ["parked", 5_000, "The coordinator has asked this worker to wait for a while. Next try in 5 s."],
   ])("says why it waits and how long: %s, %i ms", (cause, retry_in_ms, detail) => {
     const report = nextReport(ONLINE, { type: "offline", code: null, cause, retry_in_ms }, 1_000);
     expect(viewOf(situation({ report })).detail).toBe(detail);
+  });
+
+  it.each([
+    ["replaced", "Another tab or window runs this worker. Only one can work at a time. Start continues here."],
+    ["refused", "Give each worker its own key (--key FILE)."],
+  ] as const)("[WS4] says why it was ended, in words for a browser: %s", (reason, detail) => {
+    const report = nextReport(ONLINE, { type: "stopped", reason, message: "give each worker its own key (--key FILE)" }, 0);
+    for (const wanted of [true, false])
+      expect(viewOf(situation({ report, wanted }))).toMatchObject({ title: "Stopped", detail, announce: `Stopped. ${detail}` });
   });
 
   it("says what it still has to do before it leaves", () => {
@@ -191,8 +202,9 @@ describe("the state in words", () => {
   it("counts down to the next try on the screen, but not for screen readers", () => {
     const report: Report = { ...FIRST_REPORT, link: { kind: "waiting", until: 4_000, cause: "connection lost", parked: false } };
     const [soon, sooner] = [viewOf(situation({ report })), viewOf(situation({ report, now: 2_000 }))];
-    expect([soon.detail, sooner.detail]).toEqual(["No connection: connection lost. Next try in 3 s.", "No connection: connection lost. Next try in 2 s."]);
-    expect(soon.announce).toBe(sooner.announce);
+    expect([soon.detail, sooner.detail]).toEqual(["The connection was lost. Next try in 3 s.", "The connection was lost. Next try in 2 s."]);
+    expect([soon.announce, sooner.announce]).toEqual(Array(2).fill("Reconnecting. The connection was lost."));
+    expect(viewOf(situation({})).announce).toBe("Connecting to router.test.");
   });
 
   it("says how many finished results the coordinator does not have yet", () => {
@@ -266,21 +278,6 @@ describe("the list of events", () => {
     ],
   ])("%o", (note, line) => {
     expect(eventText(note)).toEqual(line);
-  });
-});
-
-describe("pairing code", () => {
-  it.each([
-    ["a1b2c3", "A1B2C3"],
-    [" A1-B2 c3\n", "A1B2C3"],
-    ["https://router.test/worker?code=a1b2c3", "A1B2C3"],
-    ["https://router.test/worker?x=1&code=A1B2C3&y=2", "A1B2C3"],
-    ["A1B2C3D4", "A1B2C3"],
-    ["xyz", ""],
-    ["", ""],
-  ])("%j is read as %j", (text, code) => {
-    expect(readCode(text)).toBe(code);
-    expect(PAIRING_CODE.test(readCode(text))).toBe(code.length === 6);
   });
 });
 
