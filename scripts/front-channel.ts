@@ -2,7 +2,7 @@
 // when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import { BEFORE_TEXT, LONG, type SharedAnswer, SharedBatch, type SharedNote, type ToFront, type ToHub } from "../src/coordinator/http/shared-messages.ts";
+import { BEFORE_TEXT, type ChannelAnswer, ChannelBatch, type ChannelNote, LONG, type ToFront, type ToHub } from "../src/coordinator/http/channel-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/atomic-files.ts";
@@ -39,7 +39,7 @@ export class HubChannel {
   #socket: WebSocket;
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
   readonly #readers = new Map<number, SocketReader>();
-  readonly #batch = new SharedBatch<ToHub>({
+  readonly #batch = new ChannelBatch<ToHub>({
     ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(() => this.#sendNext(flush)) },
     send: (message) => this.#send(message),
   });
@@ -98,7 +98,7 @@ export class HubChannel {
   }
 
   /** Says what else happened on a worker's socket. */
-  note(socket: number, note: SharedNote[1]): void {
+  note(socket: number, note: ChannelNote[1]): void {
     if (!this.#readers.has(socket)) return;
     this.#batch.add([socket, note], 0);
     if (!("closed" in note)) return;
@@ -186,7 +186,7 @@ export class HubChannel {
     setImmediate(() => setImmediate(flush));
   }
 
-  #answer([id, status, headers, body]: SharedAnswer<string | Buffer>): void {
+  #answer([id, status, headers, body]: ChannelAnswer<string | Buffer>): void {
     const answered = this.#waiting.get(id);
     this.#waiting.delete(id);
     answered?.(status === 0 ? "large" : { status, headers, body });

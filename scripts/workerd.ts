@@ -10,7 +10,7 @@ import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
 import { readSettings } from "../src/coordinator/config.ts";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
-import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/channel-messages.ts";
 import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
 import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";

@@ -3,9 +3,9 @@
 
 /** What the hub does for such a socket. */
 type SocketHub = {
-  acceptShared(socket: SharedSocket, client: string, url: string): Response | null;
-  webSocketMessage(socket: SharedSocket, data: string | ArrayBuffer): void | Promise<void>;
-  webSocketClose(socket: SharedSocket, code: number): Promise<void>;
+  acceptChannelSocket(socket: ChannelSocket, client: string, url: string): Response | null;
+  webSocketMessage(socket: ChannelSocket, data: string | ArrayBuffer): void | Promise<void>;
+  webSocketClose(socket: ChannelSocket, code: number): Promise<void>;
 };
 
 /** Its end at the front. */
@@ -14,7 +14,7 @@ type FarEnd = { send(text: string): void; close(code: number, reason: string): v
 const NOTHING = new ArrayBuffer(0);
 
 /** For the hub it is a WebSocket of the platform: it has all of one that the hub uses. */
-export class SharedSocket {
+export class ChannelSocket {
   readonly #far: FarEnd;
   readonly #hub: SocketHub;
   readyState: number = WebSocket.OPEN;
@@ -58,7 +58,7 @@ export class SharedSocket {
 
   /** Asks the hub to take it. Null if it does, otherwise its answer. */
   connect(client: string, url: string): Response | null {
-    return this.#hub.acceptShared(this, client, url);
+    return this.#hub.acceptChannelSocket(this, client, url);
   }
 
   /** Gives the hub a frame; null for one that is no text. */

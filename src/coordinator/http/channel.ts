@@ -5,19 +5,19 @@ import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { endOfTurn } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
+import { type NearEnd, PlainRequest, PlainResponse } from "./channel-http.ts";
 import {
   BEFORE_TEXT,
   CHANNEL_KEY_HEADER,
+  type ChannelAnswer,
+  ChannelBatch,
+  type ChannelFrame,
+  type ChannelNote,
+  type ChannelRequest,
   LONG,
-  type SharedAnswer,
-  SharedBatch,
-  type SharedFrame,
-  type SharedNote,
-  type SharedRequest,
   type ToFront,
   type ToHub,
-} from "./shared-messages.ts";
-import { type NearEnd, ShortRequest, ShortResponse } from "./short-http.ts";
+} from "./channel-messages.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
 export const LONGEST_POLL = 64 * KiB;
@@ -71,13 +71,13 @@ class Channel {
   readonly #near: WebSocket;
   readonly #hub: ChannelHub;
   readonly #sockets = new Map<number, NearEnd>();
-  readonly #batch: SharedBatch<ToFront>;
+  readonly #batch: ChannelBatch<ToFront>;
   #isReading = false;
 
   constructor(near: WebSocket, hub: ChannelHub) {
     this.#near = near;
     this.#hub = hub;
-    this.#batch = new SharedBatch({
+    this.#batch = new ChannelBatch({
       ...{ most: MESSAGE_CHARS, send: (message) => this.#send(message) },
       // The end of a read message sends it.
       later: (flush) => void (this.#isReading || endOfTurn().then(flush)),
@@ -109,7 +109,7 @@ class Channel {
     for (const id of [...this.#sockets.keys()]) this.#drop(id);
   }
 
-  #note([id, note]: SharedFrame | SharedNote): void {
+  #note([id, note]: ChannelFrame | ChannelNote): void {
     const socket = this.#sockets.get(id);
     if (typeof note === "string") socket?.receive(note);
     else if ("quiet" in note) socket?.noteQuiet(note.quiet);
@@ -123,12 +123,12 @@ class Channel {
     socket?.end(code);
   }
 
-  async #answer([id, method, url, headers, body]: SharedRequest): Promise<void> {
-    const request = new ShortRequest({ method, url, headers, body });
+  async #answer([id, method, url, headers, body]: ChannelRequest): Promise<void> {
+    const request = new PlainRequest({ method, url, headers, body });
     if (request.headers.has("upgrade")) request.socket = this.#dial(id);
     try {
-      const response: Response | ShortResponse = await this.#hub.respond(request.asRequest());
-      const text = response instanceof ShortResponse ? response.body : await response.text();
+      const response: Response | PlainResponse = await this.#hub.respond(request.asRequest());
+      const text = response instanceof PlainResponse ? response.body : await response.text();
       if (response.status !== 101) this.#drop(id);
       if (body === null && text.length > LONGEST_POLL) this.#batch.add([id, 0, [], ""], 0);
       else this.#say([id, response.status, [...response.headers], text]);
@@ -148,7 +148,7 @@ class Channel {
     return socket;
   }
 
-  #say(part: SharedAnswer | SharedFrame): void {
+  #say(part: ChannelAnswer | ChannelFrame): void {
     const text = part.length === 2 ? part[1] : part[3];
     if (text.length <= LONG) return this.#batch.add(part, text.length);
     this.#batch.flush();
