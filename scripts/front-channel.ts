@@ -2,7 +2,7 @@
 // when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import { BEFORE_TEXT, type ChannelAnswer, ChannelBatch, type ChannelNote, LONG, type ToFront, type ToHub } from "../src/coordinator/http/channel-messages.ts";
+import { type ChannelAnswer, ChannelBatch, type ChannelNote, LONG, longMessage, readMessage, type ToHub } from "../src/coordinator/http/channel-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/atomic-files.ts";
@@ -24,14 +24,6 @@ const FULL_BYTES = 1 * MiB;
 /** While it has not read so many, no worker that sends anything is read, and requests are passed on. */
 const MOST_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
-
-function partsOf(message: Buffer): ToFront<string | Buffer>[] {
-  const end = message.indexOf(BEFORE_TEXT);
-  if (end < 0) return JSON.parse(message.toString());
-  const part = JSON.parse(message.toString("utf8", 0, end));
-  part.push(message.subarray(end + BEFORE_TEXT.length));
-  return [part];
-}
 
 /** The channel of a front. */
 export class HubChannel {
@@ -87,7 +79,7 @@ export class HubChannel {
     if (!this.#readers.has(socket)) return;
     if (data.length <= LONG) return this.#batch.add([socket, data.toString()], data.length);
     this.#batch.flush();
-    this.#send(Buffer.concat([Buffer.from(JSON.stringify([socket]) + BEFORE_TEXT), data]));
+    this.#send(longMessage([socket], data));
   }
 
   /** True if nothing more must be read of a worker whose last frame is long, or is not: `resume` is called when it may go on. */
@@ -168,7 +160,7 @@ export class HubChannel {
   }
 
   #read(message: Buffer): void {
-    for (const part of partsOf(message)) {
+    for (const part of readMessage(message)) {
       if (part.length === 1) this.#done();
       else if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
       else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);

@@ -32,7 +32,28 @@ export type ToFront<Text = string> = ChannelAnswer<Text> | ChannelFrame<Text> | 
 /** A text of more UTF-16 units or bytes is long: to write and read it as JSON would cost more than all that the hub does with it. */
 export const LONG = 16 * KiB;
 /** Between the JSON and its long text. `JSON.stringify` never writes one. */
-export const BEFORE_TEXT = "\n";
+const BEFORE_TEXT = "\n";
+
+/** Reads a message, which the hub gets as a string and the front as bytes. A long text stays what it is: bytes are neither decoded nor copied. */
+export function readMessage(message: string): ToHub[];
+export function readMessage(message: Buffer): ToFront<string | Buffer>[];
+export function readMessage(message: string | Buffer): (ToHub | ToFront<string | Buffer>)[] {
+  const end = message.indexOf(BEFORE_TEXT);
+  if (end < 0) return JSON.parse(message.toString());
+  const at = end + BEFORE_TEXT.length;
+  const [json, text] = typeof message === "string" ? [message.slice(0, end), message.slice(at)] : [message.toString("utf8", 0, end), message.subarray(at)];
+  const part = JSON.parse(json);
+  part.push(text);
+  return [part];
+}
+
+/** The message of a part that ends with a long text, from what comes before the text, and the text. */
+export function longMessage(part: readonly unknown[], text: string): string;
+export function longMessage(part: readonly unknown[], text: Buffer): Buffer;
+export function longMessage(part: readonly unknown[], text: string | Buffer): string | Buffer {
+  const before = JSON.stringify(part) + BEFORE_TEXT;
+  return typeof text === "string" ? before + text : Buffer.concat([Buffer.from(before), text]);
+}
 
 type BatchParts = { most: number; later: (flush: () => void) => void; send: (message: string) => void };
 

@@ -7,7 +7,6 @@ import { endOfTurn } from "../deadline.ts";
 import { errorFacts, logError } from "../log.ts";
 import { type NearEnd, PlainRequest, PlainResponse } from "./channel-http.ts";
 import {
-  BEFORE_TEXT,
   CHANNEL_KEY_HEADER,
   type ChannelAnswer,
   ChannelBatch,
@@ -15,8 +14,9 @@ import {
   type ChannelNote,
   type ChannelRequest,
   LONG,
+  longMessage,
+  readMessage,
   type ToFront,
-  type ToHub,
 } from "./channel-messages.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
@@ -58,14 +58,6 @@ export function openChannel(hub: ChannelHub): Response {
   return new Response(null, { status: 101, webSocket: front });
 }
 
-function partsOf(message: string): ToHub[] {
-  const end = message.indexOf(BEFORE_TEXT);
-  if (end < 0) return JSON.parse(message);
-  const part = JSON.parse(message.slice(0, end));
-  part.push(message.slice(end + BEFORE_TEXT.length));
-  return [part];
-}
-
 /** The hub's end of a channel. */
 class Channel {
   readonly #near: WebSocket;
@@ -89,7 +81,7 @@ class Channel {
     this.#isReading = true;
     try {
       await this.#hub.gather(() => {
-        for (const part of partsOf(message)) {
+        for (const part of readMessage(message)) {
           if (part.length === 2) this.#note(part);
           else void this.#answer(part);
         }
@@ -152,7 +144,7 @@ class Channel {
     const text = part.length === 2 ? part[1] : part[3];
     if (text.length <= LONG) return this.#batch.add(part, text.length);
     this.#batch.flush();
-    this.#send(JSON.stringify(part.slice(0, -1)) + BEFORE_TEXT + text);
+    this.#send(longMessage(part.slice(0, -1), text));
   }
 
   #send(message: string): void {
