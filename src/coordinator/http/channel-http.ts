@@ -1,5 +1,6 @@
 // Requests and responses as plain objects, for what comes on the channel (channel.ts), as far as the routes of commits and polls use them. Those of workerd
 // have memory that V8 collects late: to make, read and drop both was a fifth of a job (docs/decisions/0019).
+import type { NearEnd } from "../hub/rpc.ts";
 
 /** Headers. Unlike those of the platform they keep names as they were written. */
 class PlainHeaders {
@@ -30,18 +31,6 @@ class PlainHeaders {
     return this.#list.values();
   }
 }
-
-/** The hub's end of a worker's socket that ends at the front. */
-export type NearEnd = {
-  /** Asks the hub to take the socket of this client, which dialled this URL. Null if it does, otherwise its answer. */
-  connect(client: string, url: string): Response | null;
-  /** Gives the hub a frame; null for one that is no text. */
-  receive(text: string | null): void;
-  /** It was last heard so many ms ago; 0 for a heartbeat. */
-  noteQuiet(ms: number): void;
-  /** Its connection has ended with this code. */
-  end(code: number): void;
-};
 
 type RequestParts = { method: string; url: string; headers: [name: string, value: string][]; body: string | null };
 

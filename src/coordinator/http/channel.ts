@@ -4,8 +4,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { endOfTurn } from "../deadline.ts";
+import type { FarEnd, NearEnd } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { type NearEnd, PlainRequest, PlainResponse } from "./channel-http.ts";
+import { PlainRequest, PlainResponse } from "./channel-http.ts";
 import {
   CHANNEL_KEY_HEADER,
   type ChannelAnswer,
@@ -33,7 +34,7 @@ export type ChannelHub = {
   /** Calls `read`, and resolves when all that it has changed in its turn is written, unless the hub collects more before it writes. */
   gather: (read: () => void) => Promise<void>;
   /** Creates the hub's end of a socket. */
-  dial: (far: { send(text: string): void; close(code: number, reason: string): void }) => NearEnd;
+  dial: (far: FarEnd) => NearEnd;
 };
 
 /** True for a request that opens a channel. `key` is unset on Cloudflare: there nothing opens one. */
