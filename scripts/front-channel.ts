@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { type ChannelAnswer, ChannelBatch, type ChannelNote, LONG, longMessage, readMessage, type ToHub } from "../src/coordinator/http/channel-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
-import { codeOf } from "../src/worker/node/atomic-files.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
@@ -120,8 +120,7 @@ export class HubChannel {
     socket.on("message", (data: Buffer) => this.#read(data));
     // Its close follows. That workerd is not there, or has ended, is said elsewhere.
     socket.on("error", (error) => {
-      if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error) ?? "") && !this.#isLeaving)
-        console.error(`the channel failed: ${error.message}`);
+      if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error)) && !this.#isLeaving) console.error(`the channel failed: ${error.message}`);
     });
     socket.once("close", () => {
       const [unanswered, readers] = [[...this.#waiting.values()], [...this.#readers.values()]];

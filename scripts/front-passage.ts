@@ -2,7 +2,7 @@
 // allows. It knows of HTTP only what tells where frames begin.
 import { connect, type Socket } from "node:net";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
-import { codeOf } from "../src/worker/node/atomic-files.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import type { Client, ClientOptions, Clients } from "./front-clients.ts";
 import { RequestReader } from "./front-requests.ts";
