@@ -39,8 +39,8 @@ export function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) 
   const workerd = connect({ ...to, allowHalfOpen: true, noDelay: true, onread });
   workerd.once("connect", () => reached(workerd));
   workerd.on("error", (error) => {
-    if (codeOf(error) === "EAGAIN") setTimeout(() => reach(to, client, read, reached), AGAIN_MS);
-    else client.destroy();
+    if (codeOf(error) !== "EAGAIN") client.destroy();
+    else setTimeout(() => client.destroyed || reach(to, client, read, reached), AGAIN_MS);
   });
 }
 
