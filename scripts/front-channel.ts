@@ -2,10 +2,10 @@
 // when it has ended.
 import { connect } from "node:net";
 import { WebSocket } from "ws";
-import { BEFORE_TEXT, LONG, type SharedAnswer, SharedBatch, type SharedNote, type ToFront, type ToHub } from "../src/coordinator/http/shared-messages.ts";
+import { type ChannelAnswer, ChannelBatch, type ChannelNote, LONG, longMessage, readMessage, type ToHub } from "../src/coordinator/http/channel-messages.ts";
 import { MiB } from "../src/protocol/limits.ts";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
-import { codeOf } from "../src/worker/node/atomic-files.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
@@ -25,21 +25,13 @@ const FULL_BYTES = 1 * MiB;
 const MOST_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
 
-function partsOf(message: Buffer): ToFront<string | Buffer>[] {
-  const end = message.indexOf(BEFORE_TEXT);
-  if (end < 0) return JSON.parse(message.toString());
-  const part = JSON.parse(message.toString("utf8", 0, end));
-  part.push(message.subarray(end + BEFORE_TEXT.length));
-  return [part];
-}
-
 /** The channel of a front. */
 export class HubChannel {
   readonly #dial: () => WebSocket;
   #socket: WebSocket;
   readonly #waiting = new Map<number, (answer: ShortAnswer) => void>();
   readonly #readers = new Map<number, SocketReader>();
-  readonly #batch = new SharedBatch<ToHub>({
+  readonly #batch = new ChannelBatch<ToHub>({
     ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(() => this.#sendNext(flush)) },
     send: (message) => this.#send(message),
   });
@@ -87,7 +79,7 @@ export class HubChannel {
     if (!this.#readers.has(socket)) return;
     if (data.length <= LONG) return this.#batch.add([socket, data.toString()], data.length);
     this.#batch.flush();
-    this.#send(Buffer.concat([Buffer.from(JSON.stringify([socket]) + BEFORE_TEXT), data]));
+    this.#send(longMessage([socket], data));
   }
 
   /** True if nothing more must be read of a worker whose last frame is long, or is not: `resume` is called when it may go on. */
@@ -98,7 +90,7 @@ export class HubChannel {
   }
 
   /** Says what else happened on a worker's socket. */
-  note(socket: number, note: SharedNote[1]): void {
+  note(socket: number, note: ChannelNote[1]): void {
     if (!this.#readers.has(socket)) return;
     this.#batch.add([socket, note], 0);
     if (!("closed" in note)) return;
@@ -128,8 +120,7 @@ export class HubChannel {
     socket.on("message", (data: Buffer) => this.#read(data));
     // Its close follows. That workerd is not there, or has ended, is said elsewhere.
     socket.on("error", (error) => {
-      if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error) ?? "") && !this.#isLeaving)
-        console.error(`the channel failed: ${error.message}`);
+      if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error)) && !this.#isLeaving) console.error(`the channel failed: ${error.message}`);
     });
     socket.once("close", () => {
       const [unanswered, readers] = [[...this.#waiting.values()], [...this.#readers.values()]];
@@ -168,7 +159,7 @@ export class HubChannel {
   }
 
   #read(message: Buffer): void {
-    for (const part of partsOf(message)) {
+    for (const part of readMessage(message)) {
       if (part.length === 1) this.#done();
       else if (part.length === 2) this.#readers.get(part[0])?.frame(part[1]);
       else if (part.length === 3) this.#readers.get(part[0])?.close(part[1], part[2]);
@@ -186,7 +177,7 @@ export class HubChannel {
     setImmediate(() => setImmediate(flush));
   }
 
-  #answer([id, status, headers, body]: SharedAnswer<string | Buffer>): void {
+  #answer([id, status, headers, body]: ChannelAnswer<string | Buffer>): void {
     const answered = this.#waiting.get(id);
     this.#waiting.delete(id);
     answered?.(status === 0 ? "large" : { status, headers, body });

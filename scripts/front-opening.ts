@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { RETRY_AFTER } from "../src/protocol/times.ts";
-import { OF_ANY_SIZE } from "../src/coordinator/http/shared-messages.ts";
+import { OF_ANY_SIZE } from "../src/coordinator/http/channel-messages.ts";
 import type { HubChannel, ShortAnswer } from "./front-channel.ts";
 import type { Client } from "./front-clients.ts";
 import { shortRequestOf, type ShortRequest, socketRequestOf } from "./front-short-requests.ts";

@@ -2,7 +2,7 @@
 // allows. It knows of HTTP only what tells where frames begin.
 import { connect, type Socket } from "node:net";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
-import { codeOf } from "../src/worker/node/atomic-files.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import { CLOSE_FRAME, closeFrame, FrameGuard, FrameReader, type Refusal } from "./frame-guard.ts";
 import type { Client, ClientOptions, Clients } from "./front-clients.ts";
 import { RequestReader } from "./front-requests.ts";
@@ -39,8 +39,8 @@ export function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) 
   const workerd = connect({ ...to, allowHalfOpen: true, noDelay: true, onread });
   workerd.once("connect", () => reached(workerd));
   workerd.on("error", (error) => {
-    if (codeOf(error) === "EAGAIN") setTimeout(() => reach(to, client, read, reached), AGAIN_MS);
-    else client.destroy();
+    if (codeOf(error) !== "EAGAIN") client.destroy();
+    else setTimeout(() => client.destroyed || reach(to, client, read, reached), AGAIN_MS);
   });
 }
 

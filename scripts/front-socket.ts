@@ -3,7 +3,7 @@
 import { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { LONG } from "../src/coordinator/http/shared-messages.ts";
+import { LONG } from "../src/coordinator/http/channel-messages.ts";
 import { SECOND } from "../src/protocol/times.ts";
 import { CLOSE, HEARTBEAT, HEARTBEAT_ACK } from "../src/protocol/worker-messages.ts";
 import { FrameGuard, MOST_MESSAGE_BYTES, type Refusal } from "./frame-guard.ts";

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf } from "../src/worker/node/atomic-files.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import { isRunning, processTag, readProcessTag, startOfProcess } from "../src/worker/node/worker-lock.ts";
 
 /** How long another coordinator may need to leave the folder: a stop takes 5 s while workers stay connected, and its supervisor may start it again at once. */

@@ -5,7 +5,7 @@ import { builtinModules } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, type MiniflareOptions } from "miniflare";
-import { CHANNEL_KEY } from "../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY } from "../src/coordinator/http/channel-messages.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { ROOT, urlOf, type WorkerdOptions } from "./coordinator-process.ts";
 import { temporaryFolderOf } from "./state-folder.ts";

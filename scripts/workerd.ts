@@ -10,7 +10,7 @@ import { Miniflare, type MiniflareOptions } from "miniflare";
 import * as z from "zod";
 import { readSettings } from "../src/coordinator/config.ts";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
-import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/channel-messages.ts";
 import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
 import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
@@ -81,13 +81,14 @@ async function main(): Promise<void> {
     console.error(`only ${files} open files are allowed, so at most ${most} connections are accepted; for more, allow ${needed} files (ulimit -Hn)`);
   for (const warning of ignoredVariables(asked)) console.error(warning);
   const { host, port } = asked;
-  const limits = asked.guardsFrames || isScarce ? clientOptionsOf(variables(asked)) : null;
+  // What a front needs; null without one.
+  const forFront =
+    asked.guardsFrames || isScarce ? { limits: clientOptionsOf(variables(asked)), behind: await behindFront(), door: await behindFront() } : null;
   // Nobody can guess its name, so nobody else can name a client.
-  const peerHeader = limits?.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
+  const peerHeader = forFront?.limits.trustedIpHeader === null ? `x-peer-${randomBytes(16).toString("hex")}` : null;
   const options = peerHeader === null ? asked : { ...asked, settings: { ...asked.settings, TRUSTED_IP_HEADER: peerHeader } };
-  const behind = limits === null ? null : await behindFront();
-  const door = limits === null ? null : await behindFront();
-  const listen = behind?.listen ?? { host, port };
+  const listen = forFront?.behind.listen ?? { host, port };
+  const doorListen = forFront?.door.listen ?? null;
   process.env.MINIFLARE_WORKERD_V8_FLAGS ??= v8Flags();
   buildPages();
   // What this process and workerd write from here on is state, in a folder that others may read. The pages in the clone are not: the user of a service reads
@@ -95,7 +96,7 @@ async function main(): Promise<void> {
   if (asked.serves) process.umask(0o077);
   holdFolder(asked.stateDir, (line) => console.error(line));
   await endOrphan(asked.stateDir);
-  const config = await configured(options, listen, door?.listen ?? null);
+  const config = await configured(options, listen, doorListen);
   const clock = new WallClock();
   const runtime = new Runtime((pid) => {
     noteRuntime(asked.stateDir, pid);
@@ -136,7 +137,8 @@ async function main(): Promise<void> {
   // The parent has ended meanwhile: nobody waits for those requests.
   process.stdin.once("end", () => stopping && end());
   await miniflare.ready;
-  if (limits !== null && behind !== null && door !== null) {
+  if (forFront !== null) {
+    const { limits, behind, door } = forFront;
     // A paid commit must notice that its client has left [API9], and must outlive the hub.
     const channel = {
       to: door.to,
@@ -156,7 +158,7 @@ async function main(): Promise<void> {
   // At once too: it creates D1. Otherwise a command of the operator could do that first, as another user.
   fire();
   setInterval(fire, options.cronMs);
-  if (options.watches) watchSources(options, async () => miniflare.setOptions(await configured(options, listen, door?.listen ?? null)));
+  if (options.watches) watchSources(options, async () => miniflare.setOptions(await configured(options, listen, doorListen)));
   const renew = (ms: number): void => {
     if (stopping || !runtime.end(options.serves)) return;
     console.error(`the system clock went back by ${Math.round(ms / 1_000)} s: workerd is ended and started again, because its timers would wait for so long`);

@@ -6,7 +6,8 @@ import * as z from "zod";
 import { JobType } from "../protocol/job.ts";
 import { parseJson } from "../protocol/json.ts";
 import type { JobList, LocalJob } from "../sdk/index.ts";
-import { codeOf, makeFolder } from "../worker/node/atomic-files.ts";
+import { makeFolder } from "../worker/node/atomic-files.ts";
+import { codeOf } from "../worker/node/error-code.ts";
 import { takeFileLock } from "../worker/node/worker-lock.ts";
 import { CliError, EXIT, printError } from "./command.ts";
 

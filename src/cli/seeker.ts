@@ -27,7 +27,8 @@ import {
   UnavailableError,
 } from "../sdk/index.ts";
 import { inDollars } from "../sdk/payment.ts";
-import { codeOf, makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
+import { makeFolder, placeOnce } from "../worker/node/atomic-files.ts";
+import { codeOf } from "../worker/node/error-code.ts";
 import { needsNewerNode, ownCommand, shellWord } from "../worker/node/program.ts";
 import { reasonOf } from "../worker/runtimes/reason.ts";
 import { configFolder } from "../worker/node/worker-config.ts";

@@ -1,9 +1,9 @@
 // `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
 import { isoTime } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
-import { codeOf } from "../worker/node/atomic-files.ts";
 import { hasWebSocket, NO_WEBSOCKET, ownCommand, packageVersion, shellWord } from "../worker/node/program.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
+import { codeOf } from "../worker/node/error-code.ts";
 import { readOrMakeKeyFile } from "../worker/node/key-file.ts";
 import { metricsText } from "../worker/node/metrics.ts";
 import { type MetricsServer, serveMetrics } from "../worker/node/metrics-page.ts";

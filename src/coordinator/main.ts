@@ -1,10 +1,10 @@
 // The entry of the Worker: REST, cron, and the exported Durable Object.
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
+import { openChannel, opensChannel } from "./http/channel.ts";
+import { CHANNEL_KEY } from "./http/channel-messages.ts";
 import { askHub, insideHub } from "./http/hub-client.ts";
-import { openChannel, opensChannel } from "./http/shared-channel.ts";
-import { CHANNEL_KEY } from "./http/shared-messages.ts";
-import { SharedSocket } from "./hub/shared-socket.ts";
+import { ChannelSocket } from "./hub/channel-socket.ts";
 import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
 import { buildIndexes } from "./store/database.ts";
@@ -19,9 +19,9 @@ export class WorkerHub extends Hub {
     const env = insideHub(this.env, this);
     const context = { waitUntil: (task: Promise<unknown>) => this.ctx.waitUntil(task), passThroughOnException: () => {}, props: {} };
     return openChannel({
-      respond: (short) => app.fetch(short, env, context),
+      respond: (plain) => app.fetch(plain, env, context),
       gather: (read) => this.gather(read),
-      dial: (far) => new SharedSocket(far, this),
+      dial: (far) => new ChannelSocket(far, this),
     });
   }
 }

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import * as z from "zod";
 import { type Coordinator, freePort } from "../../scripts/coordinator-process.ts";
-import { CHANNEL_KEY_HEADER } from "../../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY_HEADER } from "../../src/coordinator/http/channel-messages.ts";
 import { listenInFront } from "../../scripts/front.ts";
 import { startBundled } from "../support/bundle.ts";
 import { startHere } from "../support/coordinator-here.ts";

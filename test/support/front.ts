@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Front, type FrontOptions, listenInFront } from "../../scripts/front.ts";
-import type { SharedAnswer, SharedFrame, SharedNote, SharedRequest, ToFront, ToHub } from "../../src/coordinator/http/shared-messages.ts";
+import type { ChannelAnswer, ChannelFrame, ChannelNote, ChannelRequest, ToFront, ToHub } from "../../src/coordinator/http/channel-messages.ts";
 import { partsOf } from "./channel-parts.ts";
 import { finallyDo } from "./finally.ts";
 import { until } from "./until.ts";
@@ -94,16 +94,16 @@ export async function frontWithChannel({ commits = true, limitsClients = true, t
   });
   await until("a channel", () => channels.length > 0 || undefined);
   /** The requests that the hub got. */
-  const asked = (): SharedRequest[] => messages.flat().filter((part) => part.length === 5);
+  const asked = (): ChannelRequest[] => messages.flat().filter((part) => part.length === 5);
   return {
     ...{ front, passed, messages, channels, keys, asked },
     /** Waits until the hub has got so many requests. */
     askedFor: (count: number) => until(`${count} requests`, () => (asked().length >= count ? asked() : undefined)),
     /** What the hub got besides requests. */
-    told: (): (SharedFrame | SharedNote)[] => messages.flat().filter((part) => part.length === 2),
+    told: (): (ChannelFrame | ChannelNote)[] => messages.flat().filter((part) => part.length === 2),
     answer: (...answers: ToFront[]) => channels.at(-1)?.send(JSON.stringify(answers)),
     /** The same for an answer or a frame whose text is long. */
-    answerLong: (part: SharedAnswer | SharedFrame) => channels.at(-1)?.send(`${JSON.stringify(part.slice(0, -1))}\n${part.at(-1)}`),
+    answerLong: (part: ChannelAnswer | ChannelFrame) => channels.at(-1)?.send(`${JSON.stringify(part.slice(0, -1))}\n${part.at(-1)}`),
     dial: () => dial(front),
     set: (at: number) => clock.set(at),
   };

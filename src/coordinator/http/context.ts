@@ -5,8 +5,8 @@ import { RETRY_AFTER } from "../../protocol/times.ts";
 import { type Env, type Settings, SettingsError } from "../config.ts";
 import { errorFacts, logError, logInvalidSetting } from "../log.ts";
 import { StoreUnavailable } from "../store/database.ts";
+import { PlainRequest, PlainResponse } from "./channel-http.ts";
 import { HubUnavailable } from "./hub-client.ts";
-import { ShortRequest, ShortResponse } from "./short-http.ts";
 
 /**
  * What every route finds in its context. `hasPaid`: true if the payment of a commit is verified, or is a credit; `endCheck` gives back the place of a payment
@@ -21,11 +21,11 @@ export type AppContext = Context<AppEnv>;
 /** The statuses of error answers. */
 type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 503;
 
-/** Answers with a JSON text. A short request gets a short response: its routes answer with nothing else, and must not use `c.header`. */
+/** Answers with a JSON text. A plain request gets a plain response: its routes answer with nothing else, and must not use `c.header`. */
 export function answerText(c: AppContext, text: string, status: 200 | 201 | ErrorStatus = 200, headers: Record<string, string> = {}): Response {
   const all = { "Content-Type": "application/json", ...headers };
-  const { raw }: { raw: Request | ShortRequest } = c.req;
-  return raw instanceof ShortRequest ? ShortResponse.of(text, { status, headers: all }) : c.body(text, status, all);
+  const { raw }: { raw: Request | PlainRequest } = c.req;
+  return raw instanceof PlainRequest ? PlainResponse.of(text, { status, headers: all }) : c.body(text, status, all);
 }
 
 /** The same with a value. */

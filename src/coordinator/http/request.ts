@@ -12,8 +12,8 @@ import type { Settings } from "../config.ts";
 import { LATE, within } from "../deadline.ts";
 import { networkOf, UNKNOWN_CLIENT } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
+import { PlainRequest } from "./channel-http.ts";
 import { type AppContext, refuse, refuseWith } from "./context.ts";
-import { ShortRequest } from "./short-http.ts";
 
 /**
  * Returns the client that a request is counted for: an IPv4 address or an IPv6 /64 [LM2]. `CF-Connecting-IP` can be trusted only on Cloudflare:
@@ -59,7 +59,7 @@ export async function readJsonBody(request: Request, limit: number = LIMITS.body
   const announced = announcedBytes(request);
   if (announced !== null && announced > limit + DROPPED_BYTES) return failed(413, "payload_too_large");
   let text: string;
-  if (request instanceof ShortRequest) text = request.text;
+  if (request instanceof PlainRequest) text = request.text;
   else
     try {
       // A transport delivers no more bytes than were announced, so such a body can be read in one call, which costs a third of reading it in parts.

@@ -1,8 +1,6 @@
 // Collects the changes of one turn until they are written and sent together. On a job's way: between each decision of dispatch and its rows.
 import type { CoordinatorFrame } from "../../protocol/worker-messages.ts";
 import type { Changes, JobEnd, JobFacts, KeyRecord, OrderOutcome, Payment, RowChange, Send } from "../dispatch/index.ts";
-import { endOfTurn } from "../deadline.ts";
-import { TUNING } from "../tuning.ts";
 import { type CheckedCompletion, explained, type ExplainedRefusal } from "./completion-check.ts";
 import type { PaymentTexts } from "./ledger-store.ts";
 import type { Origin } from "./storage-room.ts";
@@ -107,78 +105,4 @@ function messageOf(send: Send, completion: CheckedCompletion | undefined): Outgo
 /** The map key of an idempotency key: each user has idempotency keys of their own. */
 export function idempotencyId(userId: string, key: string): string {
   return `${userId}\n${key}`;
-}
-
-/**
- * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms lets everything that has come meanwhile share
- * the write: the busier the hub is, the later such a timer fires, and the more shares it. A sync of the disk stops the hub, so after a slow one the hub waits
- * for half as long as it took: what came during the sync is then written together, and not at the first of these events.
- */
-export class Pace {
-  #writtenAt = 0;
-  /** When the last write was on the disk, ms since the epoch; null while it is not. */
-  #syncedAt: number | null = 0;
-  #hasFailed = false;
-  #isGathering = false;
-  /** Whether a batch has begun since. */
-  #hasBegun = false;
-
-  /** Notes that a batch was written. */
-  written(): void {
-    this.#writtenAt = Date.now();
-    this.#syncedAt = null;
-    this.#hasFailed = false;
-  }
-
-  /** Notes that the last write is on the disk. */
-  synced(): void {
-    this.#syncedAt = Date.now();
-  }
-
-  failed(): void {
-    this.#hasFailed = true;
-  }
-
-  /** True if the last write failed. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
-  }
-
-  /** Calls `write` when the batch that begins now must be written, never during this call: its event may have more changes. */
-  next(write: () => void): void {
-    if (this.#isGathering) this.#hasBegun = true;
-    // No timer at rest: even one of 0 ms is a millisecond late, twice in each job.
-    else if (this.#isAtRest()) queueMicrotask(write);
-    else setTimeout(write, this.left());
-  }
-
-  /**
-   * Calls `read`, and `write` at the end of its turn; after a slow sync or a failed write only when any other batch would be written. `read` brings all that
-   * has come so far, so to wait for more would only take time.
-   */
-  async gather(read: () => void, write: () => void): Promise<void> {
-    this.#isGathering = true;
-    try {
-      read();
-    } finally {
-      await endOfTurn();
-      this.#isGathering = false;
-      const hasBegun = this.#hasBegun;
-      this.#hasBegun = false;
-      if (this.left() === 0) write();
-      else if (hasBegun) this.next(write);
-    }
-  }
-
-  /** How long a batch that begins now collects changes at least, ms. A clock that was set back does not make it longer. */
-  left(): number {
-    if (this.#hasFailed) return TUNING.journalPause;
-    const now = Date.now();
-    const syncedAt = this.#syncedAt ?? now;
-    return Math.max(0, Math.min(TUNING.journalGatheringMax, syncedAt + (syncedAt - this.#writtenAt) / 2 - now));
-  }
-
-  #isAtRest(): boolean {
-    return !this.#hasFailed && this.#syncedAt !== null && Date.now() - this.#syncedAt >= TUNING.journalRest && this.left() === 0;
-  }
 }

@@ -28,10 +28,11 @@ import {
 import { errorFacts, logError, logWarning } from "../log.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
 import { registerEvent } from "./attachment.ts";
-import { Batch, idempotencyId, type Idempotent, Pace, type SideData } from "./batch.ts";
+import { Batch, idempotencyId, type Idempotent, type SideData } from "./batch.ts";
 import { Delivery } from "./delivery.ts";
 import type { Journal } from "./journal.ts";
 import type { LedgerStore } from "./ledger-store.ts";
+import { Pace } from "./pace.ts";
 import type { Sockets } from "./sockets.ts";
 import { type StorageRoom, storedBy } from "./storage-room.ts";
 import type { StoredModels } from "./stored-models.ts";

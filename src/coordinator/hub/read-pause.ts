@@ -1,5 +1,5 @@
 import { TUNING } from "../tuning.ts";
-import { SharedSocket } from "./shared-socket.ts";
+import { ChannelSocket } from "./channel-socket.ts";
 import type { HubSocket } from "./sockets.ts";
 
 /**
@@ -20,7 +20,7 @@ export class ReadPause {
 
   /** Pauses because of a socket, unless a pause is under way or has just been. The front keeps to a multiple of their rates those that end there. */
   take(ws: HubSocket): void {
-    if (ws instanceof SharedSocket || this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
+    if (ws instanceof ChannelSocket || this.#pausing || Math.abs(this.#clock() - this.#endedAt) < TUNING.readPauseSpacing) return;
     this.#pausing = true;
     void this.#ctx.blockConcurrencyWhile(async () => {
       // A timer ends only after the runtime has looked at everything.

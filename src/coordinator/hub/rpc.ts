@@ -1,4 +1,5 @@
-// The contract between router and hub: what the router asks by Durable Object RPC. On a job's way: commit → hub, and poll.
+// The contract between router and hub: what the router asks by Durable Object RPC, and the two ends of a worker's socket that is on the channel. On a job's
+// way: commit → hub, and poll.
 import type { JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
 
@@ -193,6 +194,21 @@ export interface HubRpc {
 
 /** The hub as the router sees it: its methods, and `fetch` for sockets and event streams. */
 export type Hub = HubRpc & { fetch(request: Request): Promise<Response> };
+
+/** The hub's end of a worker's socket that ends at the front, for the channel. */
+export type NearEnd = {
+  /** Asks the hub to take the socket of this client, which dialled this URL. Null if it does, otherwise its answer. */
+  connect(client: string, url: string): Response | null;
+  /** Gives the hub a frame; null for one that is no text. */
+  receive(text: string | null): void;
+  /** It was last heard so many ms ago; 0 for a heartbeat. */
+  noteQuiet(ms: number): void;
+  /** Its connection has ended with this code. */
+  end(code: number): void;
+};
+
+/** The front's end of it, for the hub. */
+export type FarEnd = { send(text: string): void; close(code: number, reason: string): void };
 
 /** The header with which the router names the client of a socket or an event stream. A client's own header with this name is replaced. */
 export const CLIENT_HEADER = "x-router-client";

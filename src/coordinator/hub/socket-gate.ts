@@ -5,9 +5,9 @@ import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
 import { FrameBudget, shareOwner, SlidingWindow, wideNetworkOf } from "../rates.ts";
+import type { ChannelSocket } from "./channel-socket.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { CLIENT_HEADER } from "./rpc.ts";
-import type { SharedSocket } from "./shared-socket.ts";
 import type { Conn, HubSocket, Sockets } from "./sockets.ts";
 
 /** The part of the dispatcher that the gate uses. */
@@ -43,7 +43,7 @@ export class SocketGate {
   }
 
   /** The same for a socket that ends at the front: null if it is open. */
-  acceptShared(socket: SharedSocket, client: string, url: string): Response | null {
+  acceptChannelSocket(socket: ChannelSocket, client: string, url: string): Response | null {
     const refused = this.#refusal(client);
     if (refused === null) this.#open(socket, client, url);
     return refused;

@@ -5,10 +5,10 @@ import { FairShare } from "../dispatch/index.ts";
 import { type FrameBudget, wideNetworkOf } from "../rates.ts";
 import { TUNING } from "../tuning.ts";
 import { asOf, Attachment, type Registered } from "./attachment.ts";
-import { SharedSocket } from "./shared-socket.ts";
+import { ChannelSocket } from "./channel-socket.ts";
 
 /** A socket of the platform, or one that ends at the front. */
-export type HubSocket = WebSocket | SharedSocket;
+export type HubSocket = WebSocket | ChannelSocket;
 
 /** One open worker socket. */
 export type Conn = {
@@ -98,7 +98,7 @@ export class Sockets {
   readonly #ownerOf: (client: string) => string | null;
   readonly #left: (worker: Registered) => void;
   readonly #bySocket = new WeakMap<HubSocket, Conn>();
-  readonly #shared = new Set<SharedSocket>();
+  readonly #channelSockets = new Set<ChannelSocket>();
 
   /**
    * `ownerOf` names the owner of a client's shares; null if the client is not known or not limited. `left` is called when the socket of a worker is closed, by
@@ -138,7 +138,7 @@ export class Sockets {
 
   /** Accepts a new socket. */
   accept(ws: HubSocket, attachment: Attachment): Conn {
-    if (ws instanceof SharedSocket) this.#shared.add(ws);
+    if (ws instanceof ChannelSocket) this.#channelSockets.add(ws);
     else this.#ctx.acceptWebSocket(ws);
     ws.serializeAttachment(attachment);
     return this.#keep(ws, attachment);
@@ -154,7 +154,7 @@ export class Sockets {
     this.#lingering = new FairShare(LINGERING);
     this.#closed.clear();
     const found: { ws: HubSocket; attachment: Attachment }[] = [];
-    for (const ws of [...this.#ctx.getWebSockets(), ...this.#shared]) {
+    for (const ws of [...this.#ctx.getWebSockets(), ...this.#channelSockets]) {
       const attachment = Attachment.safeParse(ws.deserializeAttachment());
       if (ws.readyState !== WebSocket.OPEN) {
         if (attachment.success) this.#linger(connOf(ws, attachment.data));
@@ -176,7 +176,7 @@ export class Sockets {
 
   /** Forgets a socket whose connection has ended. Returns it if the hub had not closed it. */
   ended(ws: HubSocket): Conn | undefined {
-    if (ws instanceof SharedSocket) this.#shared.delete(ws);
+    if (ws instanceof ChannelSocket) this.#channelSockets.delete(ws);
     const conn = this.#bySocket.get(ws) ?? this.#byAttachment(ws);
     if (conn === undefined) return undefined;
     if (this.#closed.delete(conn.id)) {
@@ -255,13 +255,13 @@ export class Sockets {
     if (conn === undefined) return 0;
     // `seenFresh` is shorter than every limit that this time is compared with. To ask the platform costs more than the whole claim.
     if (Math.abs(Date.now() - conn.seenAt) < TUNING.seenFresh) return conn.seenAt;
-    const beat = conn.ws instanceof SharedSocket ? conn.ws.heardAt : this.#beatAt(conn.ws);
+    const beat = conn.ws instanceof ChannelSocket ? conn.ws.heardAt : this.#beatAt(conn.ws);
     return beat > Date.now() + TUNING.clockSlack ? conn.seenAt : Math.max(conn.seenAt, beat);
   }
 
   /** Counts a bad frame, and returns how many there were in a row [WS1]. */
   countBad(conn: Conn): number {
-    const beat = conn.ws instanceof SharedSocket ? conn.ws.beats : this.#beatAt(conn.ws);
+    const beat = conn.ws instanceof ChannelSocket ? conn.ws.beats : this.#beatAt(conn.ws);
     if (beat !== conn.beatAt) conn.badFrames = 0;
     conn.beatAt = beat;
     return ++conn.badFrames;

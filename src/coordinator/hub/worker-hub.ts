@@ -13,6 +13,7 @@ import { TUNING } from "../tuning.ts";
 import { HubAlarm } from "./alarm.ts";
 import { CancelTokens } from "./cancel-tokens.ts";
 import { ChainReads, chainSource } from "./chain-reads.ts";
+import type { ChannelSocket } from "./channel-socket.ts";
 import { type CommitParts, EarlierCommits, RepeatedCommits } from "./commits.ts";
 import { HubCron } from "./cron.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
@@ -32,7 +33,6 @@ import type { CommitAnswer, CommitInput, HubRpc, PageRequest, PaidAnswer, Paymen
 import { migrateHub } from "./schema.ts";
 import { SettleCalls } from "./settle-calls.ts";
 import type { Settler } from "./settler.ts";
-import type { SharedSocket } from "./shared-socket.ts";
 import { SocketGate } from "./socket-gate.ts";
 import { hangUp, type HubSocket, Sockets } from "./sockets.ts";
 import { StorageRoom } from "./storage-room.ts";
@@ -291,8 +291,8 @@ export class WorkerHub extends DurableObject<Env> implements HubRpc {
   }
 
   /** The same for a socket that ends at the front: null if it is open. */
-  acceptShared(socket: SharedSocket, client: string, url: string): Response | null {
-    const refused = this.#gate.acceptShared(socket, client, url);
+  acceptChannelSocket(socket: ChannelSocket, client: string, url: string): Response | null {
+    const refused = this.#gate.acceptChannelSocket(socket, client, url);
     this.#alarm.set();
     return refused;
   }

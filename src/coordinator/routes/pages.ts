@@ -3,11 +3,11 @@ import { commitPrice } from "../../protocol/pricing.ts";
 import { escapeHtml } from "../../protocol/text.ts";
 import { RETRY_AFTER } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
+import { PlainRequest, PlainResponse } from "../http/channel-http.ts";
 import { type AppContext, refuse } from "../http/context.ts";
 import { askHub } from "../http/hub-client.ts";
 import { refuseOverRate } from "../http/middleware.ts";
 import { clientOf, clientUrl } from "../http/request.ts";
-import { ShortRequest, ShortResponse } from "../http/short-http.ts";
 import { CLIENT_HEADER } from "../hub/rpc.ts";
 
 /** Files with a hash of their content in their name: they never change, so browsers may keep them forever. */
@@ -83,8 +83,8 @@ export async function connect(c: AppContext): Promise<Response> {
 
 /** The hub's answer to a client that asks for a socket: 101 if it gets one. */
 async function dial(c: AppContext, client: string): Promise<Response> {
-  const { raw }: { raw: Request | ShortRequest } = c.req;
-  if (raw instanceof ShortRequest) return raw.socket?.connect(client, raw.url) ?? ShortResponse.of("", { status: 101, headers: {} });
+  const { raw }: { raw: Request | PlainRequest } = c.req;
+  if (raw instanceof PlainRequest) return raw.socket?.connect(client, raw.url) ?? PlainResponse.of("", { status: 101, headers: {} });
   const request = new Request(raw);
   request.headers.set(CLIENT_HEADER, client);
   return await askHub(c.env, (hub) => hub.fetch(request));

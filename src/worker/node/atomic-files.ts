@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { codeOf } from "./error-code.ts";
 
 /** Creates the folder and its parents, if they are missing, for their owner only. Throws the system's error. */
 export function makeFolder(folder: string): void {
@@ -25,11 +26,6 @@ export function discard(file: string): void {
   } catch {
     // `force` only ignores that it is not there.
   }
-}
-
-/** The code of a system error, as `ENOENT`. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "unknown error";
 }
 
 /** Creates a file that only its owner can read; false if it exists already. The file never exists with incomplete content. */

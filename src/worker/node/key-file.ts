@@ -4,7 +4,8 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } f
 import { dirname, join } from "node:path";
 import { fromHex, toHex } from "../../receipt/bytes.ts";
 import { keyPair, type KeyPair } from "../../receipt/ed25519.ts";
-import { codeOf, makeFolder, placeOnce } from "./atomic-files.ts";
+import { makeFolder, placeOnce } from "./atomic-files.ts";
+import { codeOf } from "./error-code.ts";
 import { ownCommand } from "./program.ts";
 
 /** Result of reading a key file. `message` tells what to do about an unusable file. */

@@ -5,7 +5,8 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { codeOf, makeFolder, replaceFile } from "./atomic-files.ts";
+import { makeFolder, replaceFile } from "./atomic-files.ts";
+import { codeOf } from "./error-code.ts";
 import { ownCommand, shellWord } from "./program.ts";
 
 const Url = z.string().refine((text) => URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol), "must be a ws: or wss: URL");

@@ -3,7 +3,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { uptime } from "node:os";
 import { join } from "node:path";
-import { codeOf, discard, makeFolder } from "./atomic-files.ts";
+import { discard, makeFolder } from "./atomic-files.ts";
+import { codeOf } from "./error-code.ts";
 
 /** A lock, or a message that names the process that has it. */
 export type Locking = { ok: true; release: () => void } | { ok: false; message: string };

@@ -3,7 +3,7 @@
 // keep the coordinator's pace: one that syncs the disk for fewer rows is slower.
 import { DurableObject } from "cloudflare:workers";
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from "node:crypto";
-import { Pace } from "../../../src/coordinator/hub/batch.ts";
+import { Pace } from "../../../src/coordinator/hub/pace.ts";
 import { newJobId } from "../../../src/coordinator/routes/job-id.ts";
 import { endedHere, startHere } from "../../../src/coordinator/recent-jobs.ts";
 

@@ -2,13 +2,13 @@
 import { onTestFinished } from "vitest";
 import {
   CHANNEL_KEY_HEADER,
+  type ChannelAnswer,
+  type ChannelFrame,
+  type ChannelNote,
   LONG,
-  type SharedAnswer,
-  type SharedFrame,
-  type SharedNote,
   type ToFront,
   type ToHub,
-} from "../../../src/coordinator/http/shared-messages.ts";
+} from "../../../src/coordinator/http/channel-messages.ts";
 import type { KeyPair } from "../../../src/receipt/index.ts";
 import { partsOf } from "../../support/channel-parts.ts";
 import { TestWorker } from "./worker.ts";
@@ -34,10 +34,10 @@ export async function dial(hub: TestHub, key: string): Promise<WebSocket> {
 
 /** What a worker's end of a socket needs of one. */
 class FarSocket extends EventTarget {
-  readonly #send: (part: SharedFrame | SharedNote) => void;
+  readonly #send: (part: ChannelFrame | ChannelNote) => void;
   readonly id: number;
 
-  constructor(id: number, send: (part: SharedFrame | SharedNote) => void) {
+  constructor(id: number, send: (part: ChannelFrame | ChannelNote) => void) {
     super();
     this.id = id;
     this.#send = send;
@@ -55,7 +55,7 @@ class FarSocket extends EventTarget {
 }
 
 /** A worker, and what the front says of its socket. */
-type ChannelWorker = { worker: TestWorker; note: (note: SharedNote[1]) => void };
+type ChannelWorker = { worker: TestWorker; note: (note: ChannelNote[1]) => void };
 
 let channels = 0;
 
@@ -85,7 +85,7 @@ export class TestChannel {
     this.write(JSON.stringify(parts));
   }
 
-  #sendOf(part: SharedFrame | SharedNote): void {
+  #sendOf(part: ChannelFrame | ChannelNote): void {
     const [id, text] = part;
     if (typeof text !== "string" || text.length <= LONG) return this.send(part);
     this.write(`${JSON.stringify([id])}\n${text}`);
@@ -97,7 +97,7 @@ export class TestChannel {
 
   /** The answers by their ids, as soon as there are so many. */
   async answers(count: number) {
-    const all = (): SharedAnswer[] => this.messages.flat().filter((part) => part.length === 4);
+    const all = (): ChannelAnswer[] => this.messages.flat().filter((part) => part.length === 4);
     await until(async () => all().length >= count, `${count} answers`);
     return new Map(all().map(([id, status, headers, body]) => [id, { status, headers: new Headers(headers), body }]));
   }

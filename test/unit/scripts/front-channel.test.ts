@@ -5,7 +5,7 @@ import { CONNECTIONS_PER_CLIENT } from "../../../scripts/front-clients.ts";
 import type { HubChannel, ShortAnswer } from "../../../scripts/front-channel.ts";
 import { IDLE_MS, Opening } from "../../../scripts/front-opening.ts";
 import { STALLED_MS, Stalls } from "../../../scripts/front-stalls.ts";
-import { OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
+import { type ChannelRequest, OF_ANY_SIZE } from "../../../src/coordinator/http/channel-messages.ts";
 import { ADDRESS, frontWithChannel } from "../../support/front.ts";
 import { until } from "../../support/until.ts";
 
@@ -32,7 +32,7 @@ async function hasReadAnswers(front: Awaited<ReturnType<typeof frontWithChannel>
   await got(other, "after it");
 }
 
-const idOf = (request: SharedRequest | undefined): number => request?.[0] ?? expect.unreachable();
+const idOf = (request: ChannelRequest | undefined): number => request?.[0] ?? expect.unreachable();
 const got = (client: { got: () => string }, text: string) => until(`“${text}” in ${client.got()}`, () => client.got().includes(text) || undefined);
 const closed = (socket: Socket): Promise<unknown> => until("the end of the connection", () => socket.closed || undefined);
 

@@ -8,7 +8,7 @@ import { QUIET_MS } from "../../../scripts/front-socket.ts";
 import { CONNECTIONS_PER_CLIENT } from "../../../scripts/front-clients.ts";
 import { CLOSING_MS, SILENT_MS } from "../../../scripts/front-passage.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { LONG, type SharedAnswer } from "../../../src/coordinator/http/shared-messages.ts";
+import { type ChannelAnswer, LONG } from "../../../src/coordinator/http/channel-messages.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { CLOSE, HEARTBEAT, HEARTBEAT_ACK } from "../../../src/protocol/worker-messages.ts";
 import { finallyDo } from "../../support/finally.ts";
@@ -304,7 +304,7 @@ describe("[LM1, LM2] the front ends a worker's socket", () => {
     const many = await Promise.all(Array.from({ length: CONNECTIONS_PER_CLIENT }, () => front.dial()));
     for (const { socket } of many) socket.write(upgrade("X-Client: 198.51.100.9\r\n"));
     const requests = await front.askedFor(CONNECTIONS_PER_CLIENT);
-    front.answer(...requests.map(([id]): SharedAnswer => [id, 101, [], ""]));
+    front.answer(...requests.map(([id]): ChannelAnswer => [id, 101, [], ""]));
     await until("all of them", () => many.every(({ got: heard }) => heard().includes("101 Switching")) || undefined);
     const one = await dial(front, { "x-client": "198.51.100.9" });
     front.answer([one.id, 101, [], ""]);

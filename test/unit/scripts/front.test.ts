@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { connect, type Socket } from "node:net";
+import { connect, Socket } from "node:net";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import { clientOptionsOf, CONNECTIONS_PER_CLIENT, NEW_CONNECTIONS } from "../../../scripts/front-clients.ts";
 import { MESSAGE_MS } from "../../../scripts/frame-guard.ts";
-import { SILENT_MS } from "../../../scripts/front-passage.ts";
+import { reach, SILENT_MS } from "../../../scripts/front-passage.ts";
 import { MOST_STALLED, STALLED_MS } from "../../../scripts/front-stalls.ts";
 import { type Front, type FrontOptions, listenInFront } from "../../../scripts/front.ts";
 import { variables } from "../../../scripts/variables.ts";
@@ -352,6 +352,32 @@ test.runIf(platform() === "linux")("more connections than wait at a Unix socket 
   await until("all connections", async () => ((await front.open()) === clients.length ? true : undefined));
   server.kill("SIGCONT");
   await until("an answer for each", () => answers.every((got) => got().includes("200 OK")) || undefined);
+});
+
+test.runIf(platform() === "linux")("a connection that must be tried again is not, if its client has left", async () => {
+  const path = join(temporaryFolder("front"), "s");
+  const server = createServer().listen({ path, backlog: 1 });
+  finallyDo(() => void server.close());
+  await once(server, "listening");
+  // It accepts none of them in this turn, and the system keeps two.
+  for (let n = 0; n < 2; n++) {
+    const other = connect(path);
+    finallyDo(() => other.destroy());
+  }
+  const reached: string[] = [];
+  const reachFor = (name: string): Socket => {
+    const client = new Socket();
+    const note = (workerd: Socket): void => {
+      reached.push(name);
+      workerd.destroy();
+    };
+    reach({ path }, client, () => true, note);
+    return client;
+  };
+  reachFor("one that leaves").destroy();
+  reachFor("one that stays");
+  await until("the second one", () => reached.includes("one that stays") || undefined);
+  expect(reached).toEqual(["one that stays"]);
 });
 
 describe("a WebSocket that the server closes", () => {

@@ -4,20 +4,21 @@
 import { timingSafeEqual } from "node:crypto";
 import { KiB } from "../../protocol/limits.ts";
 import { endOfTurn } from "../deadline.ts";
+import type { FarEnd, NearEnd } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
+import { PlainRequest, PlainResponse } from "./channel-http.ts";
 import {
-  BEFORE_TEXT,
   CHANNEL_KEY_HEADER,
+  type ChannelAnswer,
+  ChannelBatch,
+  type ChannelFrame,
+  type ChannelNote,
+  type ChannelRequest,
   LONG,
-  type SharedAnswer,
-  SharedBatch,
-  type SharedFrame,
-  type SharedNote,
-  type SharedRequest,
+  longMessage,
+  readMessage,
   type ToFront,
-  type ToHub,
-} from "./shared-messages.ts";
-import { type NearEnd, ShortRequest, ShortResponse } from "./short-http.ts";
+} from "./channel-messages.ts";
 
 /** A longer answer to a poll is not sent. A commit that waited gets any answer, because it cannot be made again. */
 export const LONGEST_POLL = 64 * KiB;
@@ -33,7 +34,7 @@ export type ChannelHub = {
   /** Calls `read`, and resolves when all that it has changed in its turn is written, unless the hub collects more before it writes. */
   gather: (read: () => void) => Promise<void>;
   /** Creates the hub's end of a socket. */
-  dial: (far: { send(text: string): void; close(code: number, reason: string): void }) => NearEnd;
+  dial: (far: FarEnd) => NearEnd;
 };
 
 /** True for a request that opens a channel. `key` is unset on Cloudflare: there nothing opens one. */
@@ -58,26 +59,18 @@ export function openChannel(hub: ChannelHub): Response {
   return new Response(null, { status: 101, webSocket: front });
 }
 
-function partsOf(message: string): ToHub[] {
-  const end = message.indexOf(BEFORE_TEXT);
-  if (end < 0) return JSON.parse(message);
-  const part = JSON.parse(message.slice(0, end));
-  part.push(message.slice(end + BEFORE_TEXT.length));
-  return [part];
-}
-
 /** The hub's end of a channel. */
 class Channel {
   readonly #near: WebSocket;
   readonly #hub: ChannelHub;
   readonly #sockets = new Map<number, NearEnd>();
-  readonly #batch: SharedBatch<ToFront>;
+  readonly #batch: ChannelBatch<ToFront>;
   #isReading = false;
 
   constructor(near: WebSocket, hub: ChannelHub) {
     this.#near = near;
     this.#hub = hub;
-    this.#batch = new SharedBatch({
+    this.#batch = new ChannelBatch({
       ...{ most: MESSAGE_CHARS, send: (message) => this.#send(message) },
       // The end of a read message sends it.
       later: (flush) => void (this.#isReading || endOfTurn().then(flush)),
@@ -89,7 +82,7 @@ class Channel {
     this.#isReading = true;
     try {
       await this.#hub.gather(() => {
-        for (const part of partsOf(message)) {
+        for (const part of readMessage(message)) {
           if (part.length === 2) this.#note(part);
           else void this.#answer(part);
         }
@@ -109,7 +102,7 @@ class Channel {
     for (const id of [...this.#sockets.keys()]) this.#drop(id);
   }
 
-  #note([id, note]: SharedFrame | SharedNote): void {
+  #note([id, note]: ChannelFrame | ChannelNote): void {
     const socket = this.#sockets.get(id);
     if (typeof note === "string") socket?.receive(note);
     else if ("quiet" in note) socket?.noteQuiet(note.quiet);
@@ -123,12 +116,12 @@ class Channel {
     socket?.end(code);
   }
 
-  async #answer([id, method, url, headers, body]: SharedRequest): Promise<void> {
-    const request = new ShortRequest({ method, url, headers, body });
+  async #answer([id, method, url, headers, body]: ChannelRequest): Promise<void> {
+    const request = new PlainRequest({ method, url, headers, body });
     if (request.headers.has("upgrade")) request.socket = this.#dial(id);
     try {
-      const response: Response | ShortResponse = await this.#hub.respond(request.asRequest());
-      const text = response instanceof ShortResponse ? response.body : await response.text();
+      const response: Response | PlainResponse = await this.#hub.respond(request.asRequest());
+      const text = response instanceof PlainResponse ? response.body : await response.text();
       if (response.status !== 101) this.#drop(id);
       if (body === null && text.length > LONGEST_POLL) this.#batch.add([id, 0, [], ""], 0);
       else this.#say([id, response.status, [...response.headers], text]);
@@ -148,11 +141,11 @@ class Channel {
     return socket;
   }
 
-  #say(part: SharedAnswer | SharedFrame): void {
+  #say(part: ChannelAnswer | ChannelFrame): void {
     const text = part.length === 2 ? part[1] : part[3];
     if (text.length <= LONG) return this.#batch.add(part, text.length);
     this.#batch.flush();
-    this.#send(JSON.stringify(part.slice(0, -1)) + BEFORE_TEXT + text);
+    this.#send(longMessage(part.slice(0, -1), text));
   }
 
   #send(message: string): void {

@@ -1,20 +1,18 @@
 // A worker's socket that ends at the front outside Cloudflare (scripts/front-socket.ts): its frames come and go on the channel with those of others
 // (docs/decisions/0019). On Cloudflare there is none.
+import type { FarEnd, NearEnd } from "./rpc.ts";
 
 /** What the hub does for such a socket. */
 type SocketHub = {
-  acceptShared(socket: SharedSocket, client: string, url: string): Response | null;
-  webSocketMessage(socket: SharedSocket, data: string | ArrayBuffer): void | Promise<void>;
-  webSocketClose(socket: SharedSocket, code: number): Promise<void>;
+  acceptChannelSocket(socket: ChannelSocket, client: string, url: string): Response | null;
+  webSocketMessage(socket: ChannelSocket, data: string | ArrayBuffer): void | Promise<void>;
+  webSocketClose(socket: ChannelSocket, code: number): Promise<void>;
 };
-
-/** Its end at the front. */
-type FarEnd = { send(text: string): void; close(code: number, reason: string): void };
 
 const NOTHING = new ArrayBuffer(0);
 
 /** For the hub it is a WebSocket of the platform: it has all of one that the hub uses. */
-export class SharedSocket {
+export class ChannelSocket implements NearEnd {
   readonly #far: FarEnd;
   readonly #hub: SocketHub;
   readyState: number = WebSocket.OPEN;
@@ -54,26 +52,22 @@ export class SharedSocket {
     return this.#attachment;
   }
 
-  // ── For the channel ───────────────────────────────────────────────────────────────────────────
+  // ── For the channel, as NearEnd says ──────────────────────────────────────────────────────────
 
-  /** Asks the hub to take it. Null if it does, otherwise its answer. */
   connect(client: string, url: string): Response | null {
-    return this.#hub.acceptShared(this, client, url);
+    return this.#hub.acceptChannelSocket(this, client, url);
   }
 
-  /** Gives the hub a frame; null for one that is no text. */
   receive(text: string | null): void {
     this.#quietSince = null;
     void this.#hub.webSocketMessage(this, text ?? NOTHING);
   }
 
-  /** It was last heard so many ms ago; 0 for a heartbeat. */
   noteQuiet(ms: number): void {
     this.#quietSince = ms === 0 ? null : Date.now() - ms;
     if (ms === 0) this.beats++;
   }
 
-  /** Its connection has ended. */
   end(code: number): void {
     this.readyState = WebSocket.CLOSED;
     void this.#hub.webSocketClose(this, code);

@@ -1,6 +1,6 @@
 // Workers whose sockets end at the front: their frames come to the hub on its channel. Everything else is tested with sockets of the platform.
 import { describe, expect, test } from "vitest";
-import { CHANNEL_KEY, LONG } from "../../../src/coordinator/http/shared-messages.ts";
+import { CHANNEL_KEY, LONG } from "../../../src/coordinator/http/channel-messages.ts";
 import { LIMITS, RATES } from "../../../src/protocol/limits.ts";
 import { HEARTBEAT } from "../../../src/protocol/worker-messages.ts";
 import { KEY, TestChannel } from "../support/channel.ts";

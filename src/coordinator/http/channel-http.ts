@@ -1,8 +1,9 @@
-// The requests and responses of the channel (shared-channel.ts), as far as the routes of commits and polls use them. Those of workerd are objects with memory
-// that V8 collects late: to make, read and drop both was a fifth of a job (docs/decisions/0019).
+// Requests and responses as plain objects, for what comes on the channel (channel.ts), as far as the routes of commits and polls use them. Those of workerd
+// have memory that V8 collects late: to make, read and drop both was a fifth of a job (docs/decisions/0019).
+import type { NearEnd } from "../hub/rpc.ts";
 
 /** Headers. Unlike those of the platform they keep names as they were written. */
-class ShortHeaders {
+class PlainHeaders {
   readonly #list: [name: string, value: string][];
 
   constructor(list: [name: string, value: string][]) {
@@ -31,25 +32,13 @@ class ShortHeaders {
   }
 }
 
-/** The hub's end of a worker's socket that ends at the front. */
-export type NearEnd = {
-  /** Asks the hub to take the socket of this client, which dialled this URL. Null if it does, otherwise its answer. */
-  connect(client: string, url: string): Response | null;
-  /** Gives the hub a frame; null for one that is no text. */
-  receive(text: string | null): void;
-  /** It was last heard so many ms ago; 0 for a heartbeat. */
-  noteQuiet(ms: number): void;
-  /** Its connection has ended with this code. */
-  end(code: number): void;
-};
-
 type RequestParts = { method: string; url: string; headers: [name: string, value: string][]; body: string | null };
 
 /** A request whose body is here already, as text. */
-export class ShortRequest {
+export class PlainRequest {
   readonly method: string;
   readonly url: string;
-  readonly headers: ShortHeaders;
+  readonly headers: PlainHeaders;
   readonly text: string;
   /** Nothing is left to be read. */
   readonly body = null;
@@ -60,13 +49,13 @@ export class ShortRequest {
   constructor({ method, url, headers, body }: RequestParts) {
     this.method = method;
     this.url = url;
-    this.headers = new ShortHeaders(headers);
+    this.headers = new PlainHeaders(headers);
     this.text = body ?? "";
   }
 
   /** For the router, which takes those of the platform. */
   asRequest(): Request;
-  asRequest(): Request | ShortRequest {
+  asRequest(): Request | PlainRequest {
     return this;
   }
 }
@@ -74,20 +63,20 @@ export class ShortRequest {
 type ResponseParts = { status: number; headers: Record<string, string> };
 
 /** The response to it. */
-export class ShortResponse {
+export class PlainResponse {
   readonly status: number;
-  readonly headers: ShortHeaders;
+  readonly headers: PlainHeaders;
   readonly body: string;
 
   constructor(body: string, { status, headers }: ResponseParts) {
     this.status = status;
-    this.headers = new ShortHeaders(Object.entries(headers));
+    this.headers = new PlainHeaders(Object.entries(headers));
     this.body = body;
   }
 
   /** One for a route, which gives those of the platform. */
   static of(body: string, parts: ResponseParts): Response;
-  static of(body: string, parts: ResponseParts): Response | ShortResponse {
-    return new ShortResponse(body, parts);
+  static of(body: string, parts: ResponseParts): Response | PlainResponse {
+    return new PlainResponse(body, parts);
   }
 }

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/shared-channel.ts";
-import { CHANNEL_KEY, OF_ANY_SIZE, type SharedRequest } from "../../../src/coordinator/http/shared-messages.ts";
+import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/channel.ts";
+import { CHANNEL_KEY, type ChannelRequest, OF_ANY_SIZE } from "../../../src/coordinator/http/channel-messages.ts";
 import { JobLookups, MOST_TOGETHER } from "../../../src/coordinator/store/job-lookups.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
@@ -51,7 +51,7 @@ test("the commits of a message are stored together, and their answers go as one 
   const channel = await TestChannel.open(hub);
   const written = await hub.inside((_, { storage }) => vi.spyOn(storage, "transactionSync"));
   const ids = [1, 2, 3, 4, 5, 6, 7, 8];
-  channel.send(...ids.map((id): SharedRequest => [id, "POST", `${ORIGIN}/v1/jobs/commit/cheap`, HEADERS, COMMIT]));
+  channel.send(...ids.map((id): ChannelRequest => [id, "POST", `${ORIGIN}/v1/jobs/commit/cheap`, HEADERS, COMMIT]));
   await channel.answers(ids.length);
   expect(channel.messages.map((parts) => parts.map(([id, status]) => [id, status]))).toEqual([[...ids.map((id) => [id, 201]), [true, undefined]]]);
   expect(written).toHaveBeenCalledTimes(1);
@@ -94,7 +94,7 @@ test("a request whose answer fails gets 500, and a socket that it asked for is g
   webSocket.accept();
   webSocket.addEventListener("message", ({ data }) => void messages.push(...JSON.parse(String(data))));
   const upgrade: [string, string][] = [...HEADERS, ["upgrade", "websocket"]];
-  const parts: SharedRequest[] = [
+  const parts: ChannelRequest[] = [
     [1, "GET", `${ORIGIN}/broken`, HEADERS, null],
     [2, "GET", `${ORIGIN}/broken`, upgrade, null],
     [3, "GET", `${ORIGIN}/busy`, upgrade, null],
@@ -110,8 +110,8 @@ test("a request whose answer fails gets 500, and a socket that it asked for is g
 });
 
 describe("polls of jobs that the hub does not have", () => {
-  const poll = (id: number, job: string): SharedRequest => [id, "GET", `${ORIGIN}/v1/jobs/${job}`, HEADERS, null];
-  const absent = (count: number): SharedRequest[] => Array.from({ length: count }, (_, n) => poll(n + 1, crypto.randomUUID()));
+  const poll = (id: number, job: string): ChannelRequest => [id, "GET", `${ORIGIN}/v1/jobs/${job}`, HEADERS, null];
+  const absent = (count: number): ChannelRequest[] => Array.from({ length: count }, (_, n) => poll(n + 1, crypto.randomUUID()));
   const reads = () => vi.spyOn(env.DB, "prepare");
 
   test("[API6] share the queries of D1, and each gets its own answer", async () => {
