@@ -124,6 +124,8 @@ export type SeekerOptions = {
   payer?: string | undefined;
   "max-price"?: string | undefined;
   model?: string | undefined;
+  private?: boolean | undefined;
+  "idempotency-key"?: string | undefined;
 };
 
 /** The SDK's options for the coordinator, the user and the payer that the options of a command name. */
@@ -252,7 +254,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     );
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it continues: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
-    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; message of the worker: ${untrusted(error.workerMessage)}`);
+    const next = error.cause === "worker_lost" ? lostWorkerText(args) : "";
+    return because(EXIT.job, `${error.message}${next}${error.workerMessage === null ? "" : `; message of the worker: ${untrusted(error.workerMessage)}`}`);
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
@@ -268,6 +271,14 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const known = REFUSAL_ADVICE.get(error.reason);
   if (known !== undefined) return because(EXIT.refused, known);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
+}
+
+/** What to do about a job whose worker left, when no other one took the job. */
+function lostWorkerText(args: SeekerOptions): string {
+  // The same key would get the failed job again.
+  const again = `send the job again${args["idempotency-key"] === undefined ? "" : " with another --idempotency-key"}`;
+  if (args.private !== true) return `: its worker left, and no other worker took it; ${again}`;
+  return `: its worker left, and no other paired worker took it; is one online? To see: ${sameUser("pair list", args)}; then ${again}`;
 }
 
 /** What became of the money of a failed job, for a person who pays; it is said by the job's `PAYMENT-RESPONSE` and by nothing else [PY9]. */
