@@ -123,7 +123,10 @@ function clockHint(error: string | null): string {
 /** What the status lines need besides the status. `now` is the wall clock in ms since the epoch. */
 type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
 
-/** The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. */
+/**
+ * The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. What changes most
+ * comes first, so that 80 columns show it.
+ */
 export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] {
   const { links, llm } = status;
   const key = `key ${shortKey(frame.publicKey)}`;
@@ -134,7 +137,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
       marked(
         only,
         status,
-        [stateOf(only, status), nameOf(only), ...clockOf(only), ...countsOf(only), key, ...tierOf(only), model, ...speedOf(links), ...workOf(only, frame.now)],
+        [stateOf(only, status), nameOf(only), ...clockOf(only), ...countsOf(only), ...workOf(only, frame.now), key, ...tierOf(only), model, ...speedOf(links)],
         frame,
       ),
     ];
@@ -145,7 +148,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
     marked(
       link,
       status,
-      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...clockOf(link), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
+      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...clockOf(link), ...countsOf(link), ...workOf(link, frame.now), ...tierOf(link)],
       frame,
     ),
   );
