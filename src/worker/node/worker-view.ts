@@ -2,6 +2,7 @@
 import { shortJobId, untrusted } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { clockSentence, offText } from "../session/index.ts";
+import { fitted } from "./fitted.ts";
 import { ownCommand } from "./program.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
@@ -53,8 +54,10 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
   let drawn = 0;
   const erase = () => `\r${drawn > 1 ? `\u001B[${drawn - 1}A` : ""}\u001B[J`;
   const show = (line: string | null) => {
-    const lines = statusLines(status, frame());
-    out.write(`${erase()}${line === null ? "" : `${untrusted(line)}\n`}${lines.join("\n")}`);
+    const now = frame();
+    const lines = statusLines(status, now);
+    const said = line === null ? [] : fitted(untrusted(line), now.columns);
+    out.write(`${erase()}${[...said, ...lines].join("\n")}`);
     drawn = lines.length;
   };
   return {

@@ -176,6 +176,13 @@ describe("views", () => {
     expect(said(ONLINE, ran(null, 1)[0])).toContain("no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once\n");
   });
 
+  it("on a terminal: breaks a sentence at words, and no command in it", () => {
+    let out = "";
+    const view = lineView({ write: (text) => (out += text) }, after(), () => ({ ...FRAME, columns: 60 }));
+    view.note({ type: "runtime_missing", hint: "install Ollama (https://ollama.com) and run: ollama pull llama3.2", tried: [] }, after(ONLINE));
+    expect(out).toContain("no LLM: taking tasks only; to get one, install Ollama\n(https://ollama.com) and run: ollama pull llama3.2\n● online");
+  });
+
   it("on a terminal: updates one line in place, with sentences above it", () => {
     let out = "";
     const view = lineView({ write: (text) => (out += text) }, after(), () => FRAME);
