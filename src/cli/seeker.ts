@@ -190,7 +190,11 @@ export function sameUser(words: string, args: SeekerOptions): string {
 
 /** Advice for a refusal, by the reason of the coordinator [API1, API4]. */
 const REFUSAL_ADVICE: ReadonlyMap<string | null, string> = new Map([
-  ["already_claimed", "already_claimed: the code was used; its owner can create a new one: pair create"],
+  [
+    "already_claimed",
+    // The answer to a claim can be lost, and a code works once.
+    "already_claimed: the code was used; its owner can create a new one: pair create; if an earlier try of this worker got no answer, it may be paired already: then the user's pair list shows its words",
+  ],
   ["expired", "expired: a code is valid for one hour; its owner can create a new one: pair create"],
   ["user_token_required", "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN"],
   ["idempotency_key_reused", "idempotency_key_reused: this key was used for another request; use another one"],
