@@ -234,7 +234,10 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return new CliError(exit, `${message}${money}${lostText(error, args.payer !== undefined)}`, { cause: error });
   };
   if (error instanceof InvalidOptionError && error.option === "cancelToken")
-    return because(EXIT.usage, "this machine does not know that job for this --url and --config-dir; give the token of the job with --cancel-token");
+    return because(
+      EXIT.usage,
+      "there is no token here that cancels this job; use the --url and --config-dir with which the job was sent, or give its token: --cancel-token TOKEN",
+    );
   if (error instanceof InvalidOptionError) return because(EXIT.usage, optionText(error));
   // A coordinator whose answer was lost is there.
   if (error instanceof RouterConnectionError && (error.reason === "timeout" || error.idempotencyKey !== null))
