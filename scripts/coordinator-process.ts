@@ -254,7 +254,7 @@ async function takeFolder(stateDir: string, instance: Instance, say: (line: stri
     return lock;
   } catch (error) {
     if (error instanceof StartFailure) throw error;
-    throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new StartFailure(`cannot write to ${stateDir}: ${error instanceof Error ? error.message : String(error)}; choose another state folder (--state DIR)`);
   }
 }
 

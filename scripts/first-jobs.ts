@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { ComputeRouter, JobInput, RunResult } from "../src/sdk/index.ts";
 import { untrusted } from "../src/protocol/text.ts";
+import { fitted } from "../src/worker/node/fitted.ts";
 import { shellWord } from "../src/worker/node/program.ts";
 import { type LocalLlm, TOY } from "./bring-up.ts";
 import type { Coordinator } from "./coordinator-process.ts";
@@ -11,8 +12,19 @@ const JOB = `{"job_type":"TASK","user_id":"me","payload":{"task_type":"classify"
 /** Where a coordinator is. */
 type Place = Pick<Coordinator, "instance" | "url" | "socketUrl">;
 
-/** What a newcomer can do next. `state` is the folder of `--state`, where the state of one more worker has a place too. */
-export function banner(coordinators: readonly Place[], llm: LocalLlm, state: string): string {
+/** How wide a result may be if there is no terminal. */
+const UNKNOWN_WIDTH = 138;
+
+/** How wide a result may be in so many columns, which are infinite without a terminal. */
+export function resultWidth(columns: number): number {
+  return Number.isFinite(columns) ? columns : UNKNOWN_WIDTH;
+}
+
+/**
+ * What a newcomer can do next, with sentences that fit in so many columns. `state` is the folder of `--state`, where the state of one more worker has a place
+ * too.
+ */
+export function banner(coordinators: readonly Place[], llm: LocalLlm, state: string, columns: number): string {
   const [first] = coordinators;
   if (first === undefined) return "";
   return `
@@ -20,9 +32,9 @@ Both instances are up until Ctrl-C.
 
 ${rows(coordinators)}
 
-  ${llmLine(llm)}
+${sentence(llmText(llm), columns)}
 
-  One more worker, with the LLM server of this machine if there is one${llm.kind === "toy" ? " (the toy then leaves LLM jobs to it)" : ""}:
+${sentence(`One more worker, with the LLM server of this machine if there is one${llm.kind === "toy" ? " (the toy then leaves LLM jobs to it)" : ""}:`, columns)}
     npm run worker -- --url ${first.socketUrl} --config-dir ${shellWord(join(state, "my-worker"))}
 
   A browser or a phone as one more worker:
@@ -39,9 +51,10 @@ ${rows(coordinators)}
 
 /** What a newcomer can do next if jobs are paid. */
 export function paidBanner(
-  coordinators: readonly Coordinator[],
+  coordinators: readonly Place[],
   llm: LocalLlm,
   { facilitator, control, evmRpc, svmRpc }: Record<"facilitator" | "control" | "evmRpc" | "svmRpc", string>,
+  columns: number,
 ): string {
   const [first] = coordinators;
   if (first === undefined) return "";
@@ -54,7 +67,7 @@ ${rows(coordinators)}
   chains        ${evmRpc} (EVM)   ${svmRpc} (SVM)
   payments      ${control}   see test/payment/README.md
 
-  ${llmLine(llm)}
+${sentence(llmText(llm), columns)}
 
   Pay for a job of your own:
     REQUIRED=$(curl -s -o /dev/null -w '%header{payment-required}' -X POST ${first.url}/v1/jobs/commit/cheap)
@@ -64,8 +77,13 @@ ${rows(coordinators)}
 `;
 }
 
+/** A sentence of a banner. */
+function sentence(text: string, columns: number): string {
+  return fitted(`  ${text}`, columns, 2).join("\n");
+}
+
 /** Which LLM answers prompts, and how to get a better one. */
-function llmLine(llm: LocalLlm): string {
+function llmText(llm: LocalLlm): string {
   return llm.kind === "real"
     ? `LLM answers are by ${llm.model} (${llm.runtime}).`
     : `LLM answers are ${TOY.about}. For real ones: ${llm.cure}, then start again.`;
@@ -103,22 +121,27 @@ export const FIRST_JOBS: readonly FirstJob[] = [
   { title: "extract_json", job: { job_type: "TASK", task_type: "extract_json", input: INVOICE } },
 ];
 
+/** The columns of the name of a job. */
+const LABEL = 13;
+
 /** The result of a first job, for a person. */
 export type FirstResult = { ok: boolean; lines: string[] };
 
-/** Runs one job on one instance with the reference client, which checks the receipt. */
-export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJob, width: number, signal: AbortSignal): Promise<FirstResult> {
+/** Runs one job on one instance with the reference client, which checks the receipt. Its lines fit in so many columns, infinite without a terminal. */
+export async function runFirstJob(router: ComputeRouter, { title, job }: FirstJob, columns: number, signal: AbortSignal): Promise<FirstResult> {
   const started = performance.now();
-  const name = title.padEnd(12);
+  const name = title.padEnd(LABEL);
+  const told = (text: string): string[] => fitted(`${name}${untrusted(text)}`, columns, LABEL);
   try {
     const result = await router.run(job, { signal });
     const seconds = `${((performance.now() - started) / 1000).toFixed(1)} s`;
     const receipt = result.verified ? `verified, signed by ${result.receipt?.provider_pubkey.slice(0, 8)}…` : `NOT verified (${refusal(result)})`;
     const facts = [receipt, result.price, seconds, answeredBy(result)].filter((fact) => fact !== null);
-    return { ok: result.verified, lines: [`${name} ${untrusted(facts.join("   "))}`, `${" ".repeat(13)}${untrusted(shortened(result.output, width - 13))}`] };
+    const output = shortened(result.output, resultWidth(columns) - LABEL);
+    return { ok: result.verified, lines: [...told(facts.join("   ")), `${" ".repeat(LABEL)}${untrusted(output)}`] };
   } catch (error) {
     if (signal.aborted) throw error;
-    return { ok: false, lines: [`${name} FAILED   ${untrusted(error instanceof Error ? error.message : String(error))}`] };
+    return { ok: false, lines: told(`FAILED   ${error instanceof Error ? error.message : String(error)}`) };
   }
 }
 
@@ -136,5 +159,5 @@ function refusal({ verification }: RunResult): string {
 export function shortened(output: unknown, width: number): string {
   const text = (typeof output === "string" ? output : JSON.stringify(output)).replaceAll(/\s+/g, " ").trim();
   const characters = [...text];
-  return characters.length <= width ? text : `${characters.slice(0, width - 1).join("")}…`;
+  return characters.length <= width ? text : `${characters.slice(0, Math.max(0, width - 1)).join("")}…`;
 }

@@ -9,16 +9,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { ComputeRouter, type PaymentChallenge } from "../src/sdk/index.ts";
 import { untrusted } from "../src/protocol/text.ts";
+import { terminalColumns } from "../src/worker/node/fitted.ts";
 import { npmCi } from "../src/worker/runtimes/embedded-install.ts";
 import { afterJobs, assertPortsFree, bringUp, failuresOf } from "./bring-up.ts";
 import { startChild } from "./child.ts";
 import { type Coordinator, type Instance, ROOT, StartFailure } from "./coordinator-process.ts";
-import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, shortened } from "./first-jobs.ts";
+import { answeredBy, FIRST_JOBS, type FirstJob, paidBanner, resultWidth, shortened } from "./first-jobs.ts";
 import { readStartOptions, runSession, type Session, type StartOptions } from "./session.ts";
 
 const USAGE = "npm run start:paid -- [--once] [--evm-port N] [--svm-port N]";
-/** Results are cut to the width of the terminal, but not shorter than this. */
-const LEAST_WIDTH = 140;
 
 async function run({ once, ports }: StartOptions, stateDir: string, session: Session): Promise<number> {
   const { say, signal, elapsed } = session;
@@ -30,7 +29,8 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   // Signed workers and strict receipts are the default when jobs are paid.
   const settings = { evm: { TESTNET_MODE: "false", ...lab.settings.evm }, svm: { TESTNET_MODE: "false", ...lab.settings.svm } };
   const { coordinators, llm } = await bringUp(session, { ...place, settings });
-  const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
+  const columns = terminalColumns();
+  const width = resultWidth(columns - 2);
   let good = 0;
   for (const [index, coordinator] of coordinators.entries()) {
     const job = FIRST_JOBS[index];
@@ -40,7 +40,12 @@ async function run({ once, ports }: StartOptions, stateDir: string, session: Ses
   }
   console.log(`\n${good} of ${coordinators.length} jobs paid, done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start`);
   const isGood = good === coordinators.length;
-  return await afterJobs(session, { once, good: isGood, banner: paidBanner(coordinators, llm, lab), failures: [...failuresOf(coordinators), lab.failed] });
+  return await afterJobs(session, {
+    once,
+    good: isGood,
+    banner: paidBanner(coordinators, llm, lab, columns),
+    failures: [...failuresOf(coordinators), lab.failed],
+  });
 }
 
 async function main(): Promise<number> {

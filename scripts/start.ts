@@ -2,33 +2,31 @@
 // jobs.
 import { resolve } from "node:path";
 import { ComputeRouter } from "../src/sdk/index.ts";
+import { fitted, terminalColumns } from "../src/worker/node/fitted.ts";
 import { afterJobs, assertPortsFree, bringUp, failuresOf } from "./bring-up.ts";
 import { type Coordinator, ROOT } from "./coordinator-process.ts";
 import { banner, FIRST_JOBS, runFirstJob } from "./first-jobs.ts";
 import { readStartOptions, runSession, type Session, type StartOptions } from "./session.ts";
 
 const USAGE = "npm start -- [--once] [--evm-port N] [--svm-port N] [--state DIR]";
-/** Results are cut to the width of the terminal, but not shorter than this. */
-const LEAST_WIDTH = 140;
 const SETTINGS = { TESTNET_MODE: "true" };
 
 /** True if every kind of job had a verified result on every instance. */
 async function runJobs(coordinators: readonly Coordinator[], { signal, elapsed }: Session): Promise<boolean> {
-  const width = Math.max(process.stdout.columns ?? 0, LEAST_WIDTH) - 2;
+  const columns = terminalColumns();
   let good = 0;
   for (const { instance, url } of coordinators) {
     console.log(`\n${instance}`);
     const router = new ComputeRouter({ baseUrl: url, pollInterval: 100 });
     for (const job of FIRST_JOBS) {
-      const { ok, lines } = await runFirstJob(router, job, width, signal);
+      const { ok, lines } = await runFirstJob(router, job, columns - 2, signal);
       if (ok) good++;
       for (const line of lines) console.log(`  ${line}`);
     }
   }
   const all = coordinators.length * FIRST_JOBS.length;
-  console.log(
-    `\n${good} of ${all} jobs done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start. All jobs are free: the prices above are quotes.`,
-  );
+  const summary = `${good} of ${all} jobs done and verified, ${(elapsed() / 1000).toFixed(1)} s after the start. All jobs are free: the prices above are quotes.`;
+  console.log(`\n${fitted(summary, columns).join("\n")}`);
   return good === all;
 }
 
@@ -37,7 +35,7 @@ async function run({ once, ports, state = ".state" }: StartOptions, session: Ses
   await assertPortsFree(place);
   const { coordinators, llm } = await bringUp(session, { ...place, settings: { evm: SETTINGS, svm: SETTINGS } });
   const good = await runJobs(coordinators, session);
-  return await afterJobs(session, { once, good, banner: banner(coordinators, llm, state), failures: failuresOf(coordinators) });
+  return await afterJobs(session, { once, good, banner: banner(coordinators, llm, state, terminalColumns()), failures: failuresOf(coordinators) });
 }
 
 async function main(): Promise<number> {

@@ -31,7 +31,7 @@ const held: DatabaseSync[] = [];
  * Holds a state folder for as long as this process lives. It is a file lock of the operating system, so it also keeps out a process of another container, which
  * has other process numbers.
  * `say` gets a line if it has to wait.
- * @throws if another process holds it
+ * @throws if another process holds it, or if its lock cannot be opened
  */
 export function holdFolder(stateDir: string, say: (line: string) => void = () => {}, patienceMs: number = LEAVING_MS): void {
   if (tryToHold(stateDir, 0)) return;
@@ -42,13 +42,17 @@ export function holdFolder(stateDir: string, say: (line: string) => void = () =>
 
 /** False if another process still holds the folder when the time is over. */
 function tryToHold(stateDir: string, patienceMs: number): boolean {
-  const database = new DatabaseSync(join(stateDir, "coordinator.sqlite"), { timeout: patienceMs });
+  const file = join(stateDir, "coordinator.sqlite");
+  let database: DatabaseSync | undefined;
   try {
+    database = new DatabaseSync(file, { timeout: patienceMs });
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
-    database.close();
+    database?.close();
     if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return false;
-    throw error;
+    // SQLite does not say which file it is about.
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`cannot lock ${file}: ${reason}; choose another state folder (--state DIR)`, { cause: error });
   }
   held.push(database);
   return true;

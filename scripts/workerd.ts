@@ -11,6 +11,7 @@ import * as z from "zod";
 import { readSettings } from "../src/coordinator/config.ts";
 import type { HubFigures } from "../src/coordinator/hub/figures.ts";
 import { CHANNEL_KEY_HEADER } from "../src/coordinator/http/channel-messages.ts";
+import { codeOf } from "../src/worker/node/error-code.ts";
 import { type MetricsAddress, serveMetrics } from "../src/worker/node/metrics-page.ts";
 import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
@@ -188,9 +189,9 @@ async function listenForMetrics(address: MetricsAddress, instance: Instance, min
     const { url } = await serveMetrics(address, async () => coordinatorMetrics(await figures(), about));
     console.error(`metrics at ${url}`);
   } catch (error) {
-    throw new Error(`the metrics page cannot listen on ${address.host}:${address.port}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    const [code, place] = [codeOf(error), `port ${address.port} of ${address.host}`];
+    const problem = code === "EADDRINUSE" ? `${place} is taken: stop the program that listens there, or` : `cannot listen on ${place} (${code}):`;
+    throw new Error(`metrics page: ${problem} choose another port with --metrics PORT`, { cause: error });
   }
 }
 

@@ -1,6 +1,7 @@
 // The command line `compute-router`: finds the command, prints help, and turns errors into one line and an exit code.
 import { stripVTControlCharacters } from "node:util";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
+import { fitted, terminalColumns } from "../worker/node/fitted.ts";
 import { ownCommand, packageVersion, shellWord } from "../worker/node/program.ts";
 import { CliError, EXIT, EXIT_HELP, print, printError } from "./command.ts";
 
@@ -68,35 +69,13 @@ async function showUsage<T extends ArgsDef>(asked: CommandDef<T>): Promise<void>
   // This text is part of the program and may have colors, so it is not escaped.
   const usage = await renderUsage({ ...asked, meta: { ...meta, name: ownCommand(words.join(" ")).trimEnd() } });
   const text = Object.is(asked, main) ? `${usage.trimEnd()}\n\n${EXIT_HELP}` : usage.trimEnd();
-  const { isTTY, columns } = process.stdout;
+  const columns = terminalColumns();
   process.stdout.write(
     `${text
       .split("\n")
-      .flatMap((line) => fitted(line, isTTY && columns > 0 ? columns : Infinity))
+      .flatMap((line) => fitted(line, columns))
       .join("\n")}\n`,
   );
-}
-
-/** In fewer columns a description is easier to read as the terminal breaks it. */
-const LEAST_WIDTH = 24;
-
-/** A line of a help within the width of the terminal: a description goes on below itself. Without the blanks that citty puts at its end. */
-function fitted(line: string, columns: number): string[] {
-  const text = line.trimEnd();
-  const widthOf = (part: string): number => stripVTControlCharacters(part).length;
-  if (widthOf(text) <= columns) return [text];
-  // An option or a command, four blanks, and what it is; other lines begin at the left.
-  const at = text.startsWith(" ") ? text.search(/\S {4}(?=\S)/) + 5 : 0;
-  const indent = widthOf(text.slice(0, at));
-  if (columns - indent < LEAST_WIDTH) return [text];
-  const lines = [text.slice(0, at)];
-  for (const word of text.slice(at).split(" ")) {
-    const last = lines.at(-1) ?? "";
-    const isFirst = widthOf(last) === indent;
-    if (isFirst || widthOf(last) + 1 + widthOf(word) <= columns) lines[lines.length - 1] = `${last}${isFirst ? "" : " "}${word}`;
-    else lines.push(`${" ".repeat(indent)}${word}`);
-  }
-  return lines;
 }
 
 /** The words of a command line that name a command, for example `worker key`, and that command; `isGroup` if it has commands itself. */

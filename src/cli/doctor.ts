@@ -17,7 +17,7 @@ import { coordinatorName, type CoordinatorPlace, taskThread } from "../worker/no
 import { readKeyFile } from "../worker/node/key-file.ts";
 import { llmFinder, type LlmWish, needsInstall } from "../worker/node/runtime-watch.ts";
 import { folderOption } from "../worker/node/worker-config.ts";
-import { NO_REPORT, runningWorkers, unreportedWorkers } from "../worker/node/worker-status.ts";
+import { NO_REPORT, runningWorkers, type StatusReport, unreportedWorkers } from "../worker/node/worker-status.ts";
 import { reasonOf } from "../worker/runtimes/reason.ts";
 import { namingProblem, type Runtime } from "../worker/runtimes/runtime.ts";
 import { createExecutor, seal, seedSigner, SESSION_TIMING, ThreadedTasks, verdictOf } from "../worker/session/index.ts";
@@ -61,8 +61,9 @@ export async function* examine(plan: WorkerPlan, llmTimeoutMs: number = LLM_TIME
   // Without a key file, any key shows whether this machine can sign.
   const key = result.ok ? result.key : keyPair(crypto.getRandomValues(new Uint8Array(32)));
   yield await task(key);
-  yield* llm(plan.wish, key, llmTimeoutMs);
-  yield running(plan, result.ok ? result.key.publicKey : null);
+  const mine = runningWorkers(plan.folder).find(({ provider_pubkey }) => result.ok && provider_pubkey === result.key.publicKey);
+  yield* llm(plan.wish, mine?.llm ?? null, key, llmTimeoutMs);
+  yield running(plan, mine);
 }
 
 /** True if files can be created in a folder, or if the folder is missing and can be created: its nearest parent that exists decides. */
@@ -103,7 +104,8 @@ async function task(key: KeyPair): Promise<Check> {
   };
 }
 
-async function* llm(wish: LlmWish | null, key: KeyPair, timeoutMs: number): AsyncGenerator<Check, void, undefined> {
+/** Checks the LLM that is wanted. `used` is the one of this worker if it runs: its options can differ from those of doctor. */
+async function* llm(wish: LlmWish | null, used: StatusReport["llm"], key: KeyPair, timeoutMs: number): AsyncGenerator<Check, void, undefined> {
   if (wish === null) return yield { name: "LLM", state: "ok", message: "not used: tasks only" };
   if (needsInstall(wish)) return yield { name: "LLM", state: "warn", message: "the embedded runtime is not installed yet", fix: "the first start installs it" };
   const signal = AbortSignal.timeout(timeoutMs);
@@ -116,6 +118,14 @@ async function* llm(wish: LlmWish | null, key: KeyPair, timeoutMs: number): Asyn
     const tried = found.tried.filter(({ why }) => why !== "not running").map(({ name, url, why }) => `${name} at ${url} ${why}`);
     // A server without the wanted model was found all the same.
     const isFound = found.tried.some(({ why }) => why.startsWith("has no model"));
+    const isAsked = wish.kind === "embedded" || wish.llmUrl !== undefined;
+    if (used !== null && !isFound && !isAsked)
+      return yield {
+        name: "LLM",
+        state: "warn",
+        message: `no LLM server found, but the running worker uses ${used.model}`,
+        fix: `to check that one, give doctor the same ${used.runtime === "embedded" ? "--runtime embedded" : "--llm-url"}`,
+      };
     return yield {
       name: "LLM",
       state: "warn",
@@ -144,8 +154,7 @@ async function* llm(wish: LlmWish | null, key: KeyPair, timeoutMs: number): Asyn
   }
 }
 
-function running(plan: WorkerPlan, publicKey: string | null): Check {
-  const mine = runningWorkers(plan.folder).find(({ provider_pubkey }) => provider_pubkey === publicKey);
+function running(plan: WorkerPlan, mine: StatusReport | undefined): Check {
   const [unreported] = mine === undefined ? unreportedWorkers(plan.folder) : [];
   if (unreported !== undefined)
     return { name: "running", state: "warn", message: `process ${unreported.pid} ${NO_REPORT}`, fix: `is the disk of ${plan.folder} full?` };

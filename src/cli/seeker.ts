@@ -125,6 +125,8 @@ export type SeekerOptions = {
   payer?: string | undefined;
   "max-price"?: string | undefined;
   model?: string | undefined;
+  private?: boolean | undefined;
+  "idempotency-key"?: string | undefined;
 };
 
 /** The SDK's options for the coordinator, the user and the payer that the options of a command name. */
@@ -189,7 +191,11 @@ export function sameUser(words: string, args: SeekerOptions): string {
 
 /** Advice for a refusal, by the reason of the coordinator [API1, API4]. */
 const REFUSAL_ADVICE: ReadonlyMap<string | null, string> = new Map([
-  ["already_claimed", "already_claimed: the code was used; its owner can create a new one: pair create"],
+  [
+    "already_claimed",
+    // The answer to a claim can be lost, and a code works once.
+    "already_claimed: the code was used; its owner can create a new one: pair create; if an earlier try of this worker got no answer, it may be paired already: then the user's pair list shows its words",
+  ],
   ["expired", "expired: a code is valid for one hour; its owner can create a new one: pair create"],
   ["user_token_required", "user_token_required: this user was bound to a token by its first pair create; to give it: --user-token or $ROUTER_USER_TOKEN"],
   ["idempotency_key_reused", "idempotency_key_reused: this key was used for another request; use another one"],
@@ -229,7 +235,10 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     return new CliError(exit, `${message}${money}${lostText(error, args.payer !== undefined)}`, { cause: error });
   };
   if (error instanceof InvalidOptionError && error.option === "cancelToken")
-    return because(EXIT.usage, "this machine does not know that job for this --url and --config-dir; give the token of the job with --cancel-token");
+    return because(
+      EXIT.usage,
+      "there is no token here that cancels this job; use the --url and --config-dir with which the job was sent, or give its token: --cancel-token TOKEN",
+    );
   if (error instanceof InvalidOptionError) return because(EXIT.usage, optionText(error));
   // A coordinator whose answer was lost is there.
   if (error instanceof RouterConnectionError && (error.reason === "timeout" || error.idempotencyKey !== null))
@@ -253,7 +262,8 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
     );
   if (error instanceof JobTimeoutError) return because(EXIT.job, `${error.message}; it continues: ${ownCommand(`job ${error.jobId}${urlHint(args.url)}`)}`);
   if (error instanceof JobFailedError) {
-    return because(EXIT.job, error.workerMessage === null ? error.message : `${error.message}; message of the worker: ${untrusted(error.workerMessage)}`);
+    const next = error.cause === "worker_lost" ? lostWorkerText(args) : "";
+    return because(EXIT.job, `${error.message}${next}${error.workerMessage === null ? "" : `; message of the worker: ${untrusted(error.workerMessage)}`}`);
   }
   if (error instanceof ReceiptError) return because(EXIT.receipt, error.message);
   if (error instanceof PaymentRequiredError) return because(EXIT.refused, paymentAdvice(error));
@@ -269,6 +279,14 @@ function advice(error: ComputeRouterError, args: SeekerOptions): CliError {
   const known = REFUSAL_ADVICE.get(error.reason);
   if (known !== undefined) return because(EXIT.refused, known);
   return because(error instanceof ProtocolError ? EXIT.error : EXIT.refused, error.message);
+}
+
+/** What to do about a job whose worker left, when no other one took the job. */
+function lostWorkerText(args: SeekerOptions): string {
+  // The same key would get the failed job again.
+  const again = `send the job again${args["idempotency-key"] === undefined ? "" : " with another --idempotency-key"}`;
+  if (args.private !== true) return `: its worker left, and no other worker took it; ${again}`;
+  return `: its worker left, and no other paired worker took it; is one online? To see: ${sameUser("pair list", args)}; then ${again}`;
 }
 
 /** What became of the money of a failed job, for a person who pays; it is said by the job's `PAYMENT-RESPONSE` and by nothing else [PY9]. */

@@ -40,6 +40,8 @@ export type Wait = {
   isIn: (status: string) => void;
   /** The text begins, so the status line must disappear. */
   begins: () => void;
+  /** The worker of the text was lost, and its line has ended: the status line can be shown again. */
+  breaks: () => void;
   /** The coordinator takes no request for so many milliseconds. */
   isLimited: (wait: number) => void;
 };
@@ -112,6 +114,11 @@ export async function waitFor<T>(
       begins: () => {
         hide();
         hasText = true;
+      },
+      breaks: () => {
+        hasText = false;
+        isLive = out.isTTY === true;
+        change(STATES["pending"]);
       },
       isLimited: (wait) => {
         limitedUntil = Date.now() + wait;
@@ -202,20 +209,26 @@ export type Streams = { stdout: Out; stderr: Out };
 
 /**
  * Prints the text of a job on standard output as it arrives, and resolves with the result. Printed text cannot be removed. After a reset, or if the result is
- * another text, the text begins again on a new line.
+ * another text, the text begins again on a new line. After a reset this can take long, so the loss is said at once.
  */
 export async function printStream(
   events: AsyncIterable<JobEvent>,
   { stdout, stderr }: Streams,
-  wait: Pick<Wait, "hasJob" | "isIn" | "begins"> = { hasJob: () => {}, isIn: () => {}, begins: () => {} },
+  wait: Pick<Wait, "hasJob" | "isIn" | "begins" | "breaks"> = { hasJob: () => {}, isIn: () => {}, begins: () => {}, breaks: () => {} },
 ): Promise<RouterResult> {
   let printed = "";
   let hasBeginning = false;
-  const restart = (why: string): void => {
-    if (printed === "") return;
+  let isBroken = false;
+  const begin = (): void => {
+    wait.begins();
+    if (isBroken) stderr.write("the text begins again:\n");
+    isBroken = false;
+  };
+  const breakOff = (why: string): void => {
     stdout.write("\n");
-    stderr.write(`${why}; the text begins again:\n`);
+    stderr.write(`${why}\n`);
     printed = "";
+    isBroken = true;
   };
   for await (const event of events) {
     if (event.type === "job") wait.hasJob(event.jobId);
@@ -224,19 +237,21 @@ export async function printStream(
       // Text without its beginning is not printed. The result has the whole text.
       hasBeginning ||= event.seq === 0;
       if (!hasBeginning) continue;
-      wait.begins();
+      begin();
       printUntrusted(event.delta, stdout);
       printed += event.delta;
     }
     if (event.type === "reset") {
       hasBeginning = false;
-      restart("the worker or the connection was lost");
+      if (printed === "") continue;
+      breakOff("the worker or the connection was lost; waiting for another one");
+      wait.breaks();
     }
     if (event.type !== "done") continue;
     const { output } = event.result;
     const text = typeof output === "string" ? output : JSON.stringify(output, null, 2);
-    if (!text.startsWith(printed)) restart("the result is a different text");
-    wait.begins();
+    if (!text.startsWith(printed)) breakOff("the result is a different text");
+    begin();
     printUntrusted(`${text.slice(printed.length)}\n`, stdout);
     return event.result;
   }

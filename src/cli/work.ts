@@ -1,5 +1,5 @@
 // `worker start`: key, locks, metrics, status file and screen around a DesktopWorker, until a signal or the coordinators end it.
-import { isoTime } from "../protocol/text.ts";
+import { isoTime, untrusted } from "../protocol/text.ts";
 import { fingerprintOf, type KeyPair } from "../receipt/ed25519.ts";
 import { hasWebSocket, NO_WEBSOCKET, ownCommand, packageVersion, shellWord } from "../worker/node/program.ts";
 import { coordinatorName, DesktopWorker, type WorkerNote } from "../worker/node/desktop-worker.ts";
@@ -45,8 +45,7 @@ export async function work(plan: WorkerPlan, json: boolean): Promise<void> {
   const file = new StatusFile(folder);
   const report = reporter(file, plan, { publicKey: key.publicKey, startedAt, metrics: metrics?.url ?? null });
 
-  const view = viewFor(json, status, key.publicKey, plan);
-  if (result.made) view.say(`created a new key for this worker: ${keyFile}`);
+  const view = viewFor(json, status, key.publicKey, plan, result.made ? `created a new key for this worker: ${keyFile}` : null);
   if (metrics !== undefined) view.say(`metrics at ${metrics.url}`);
   const desktop = new DesktopWorker({
     coordinators,
@@ -136,7 +135,8 @@ async function metricsServer({ metrics }: WorkerPlan, page: () => string): Promi
   }
 }
 
-function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: WorkerPlan): WorkerView {
+/** The view of a worker, after its first lines: who it is, and `created` if its key is new. */
+function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: WorkerPlan, created: string | null): WorkerView {
   const { stdout } = process;
   // The worker continues if the reader of its output is gone.
   stdout.on("error", () => {});
@@ -144,10 +144,13 @@ function viewFor(json: boolean, status: WorkerStatus, publicKey: string, plan: W
     const coordinators = status.links.map(({ coordinator }) => coordinator);
     const starting = { type: "starting", coordinators, provider_pubkey: publicKey, fingerprint: fingerprintOf(publicKey), pid: process.pid };
     printJson({ time: isoTime(Date.now()), ...starting });
-    return jsonView({ write: (text) => printUntrusted(text) }, () => isoTime(Date.now()));
+    const view = jsonView({ write: (text) => printUntrusted(text) }, () => isoTime(Date.now()));
+    if (created !== null) view.say(created);
+    return view;
   }
   const color = (process.env["NO_COLOR"] ?? "") === "";
-  stdout.write(`this worker is ${fingerprintOf(publicKey)}\n`);
+  if (created !== null) stdout.write(`${untrusted(created)}\n`);
+  stdout.write(`this worker is ${fingerprintOf(publicKey)} (its key in words)\n`);
   const frame = () => ({ publicKey, color, columns: stdout.columns || UNKNOWN_WIDTH, now: Date.now() });
   return lineView(stdout, status, frame, doctorCommand(plan));
 }

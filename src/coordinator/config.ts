@@ -88,10 +88,10 @@ const url = z.url({ protocol: /^https?$/, error: "must be an http(s) URL" });
 const duration = (unit: number, fallback: number) =>
   z
     .string()
-    .regex(/^\d+(\.\d+)?$/, "must be a number")
+    .regex(/^\d+(\.\d+)?$/, "must be a number, 0 or more")
     .transform((text) => Number(text) * unit)
     .default(fallback);
-const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number").transform(Number).default(fallback);
+const count = (fallback: number) => z.string().regex(/^\d+$/, "must be a whole number, 0 or more").transform(Number).default(fallback);
 
 /** `fetch` rejects every request to a URL with a user or password in it, so such a setting could never work. */
 const rpcUrl = url.refine(

@@ -178,7 +178,7 @@ describe("npm run dev", () => {
   it.runIf(existsSync("/proc/self"))("a state folder that cannot be made ends it at once with one line", async () => {
     const start = startCoordinator({ instance: "evm", port: await freePort(), stateDir: "/proc/nope" });
     await expect(start).rejects.toThrow(StartFailure);
-    await expect(start).rejects.toThrow(/^cannot write to \/proc\/nope: ENOENT[^\n]*$/);
+    await expect(start).rejects.toThrow(/^cannot write to \/proc\/nope: ENOENT[^\n]*; choose another state folder \(--state DIR\)$/);
   });
 
   it.each([

@@ -267,7 +267,9 @@ describe("npm run serve", () => {
     await once(program.listen(Number(taken), "127.0.0.1"), "listening");
     const other = await commandHere(["svm", "--port", String(await freePort()), "--state", temporaryFolder("no-metrics"), "--metrics", taken], "serve");
     expect(other.code).toBe(1);
-    expect(other.lines.join("\n")).toContain(`the metrics page cannot listen on 127.0.0.1:${taken}: `);
+    expect(other.lines.join("\n")).toContain(
+      `metrics page: port ${taken} of 127.0.0.1 is taken: stop the program that listens there, or choose another port with --metrics PORT`,
+    );
   });
 
   it("an empty --state is no folder: a variable of the shell may be empty", async () => {

@@ -2,6 +2,7 @@
 import { shortJobId, untrusted } from "../../protocol/text.ts";
 import { shortKey } from "../../receipt/ed25519.ts";
 import { clockSentence, offText } from "../session/index.ts";
+import { fitted } from "./fitted.ts";
 import { ownCommand } from "./program.ts";
 import type { WorkerNote } from "./desktop-worker.ts";
 import type { LinkStatus, WorkerStatus } from "./worker-status.ts";
@@ -53,8 +54,10 @@ export function lineView(out: Out, first: WorkerStatus, frame: () => StatusFrame
   let drawn = 0;
   const erase = () => `\r${drawn > 1 ? `\u001B[${drawn - 1}A` : ""}\u001B[J`;
   const show = (line: string | null) => {
-    const lines = statusLines(status, frame());
-    out.write(`${erase()}${line === null ? "" : `${untrusted(line)}\n`}${lines.join("\n")}`);
+    const now = frame();
+    const lines = statusLines(status, now);
+    const said = line === null ? [] : fitted(untrusted(line), now.columns);
+    out.write(`${erase()}${[...said, ...lines].join("\n")}`);
     drawn = lines.length;
   };
   return {
@@ -123,7 +126,10 @@ function clockHint(error: string | null): string {
 /** What the status lines need besides the status. `now` is the wall clock in ms since the epoch. */
 type StatusFrame = { publicKey: string; color: boolean; columns: number; now: number };
 
-/** The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. */
+/**
+ * The status, cut to the width of the terminal: one line, or with several coordinators one line for each and one for their common part. What changes most
+ * comes first, so that 80 columns show it.
+ */
 export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] {
   const { links, llm } = status;
   const key = `key ${shortKey(frame.publicKey)}`;
@@ -134,7 +140,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
       marked(
         only,
         status,
-        [stateOf(only, status), nameOf(only), ...clockOf(only), ...countsOf(only), key, ...tierOf(only), model, ...speedOf(links), ...workOf(only, frame.now)],
+        [stateOf(only, status), nameOf(only), ...clockOf(only), ...countsOf(only), ...workOf(only, frame.now), key, ...tierOf(only), model, ...speedOf(links)],
         frame,
       ),
     ];
@@ -145,7 +151,7 @@ export function statusLines(status: WorkerStatus, frame: StatusFrame): string[] 
     marked(
       link,
       status,
-      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...clockOf(link), ...tierOf(link), ...countsOf(link), ...workOf(link, frame.now)],
+      [stateOf(link, status).padEnd(state), nameOf(link).padEnd(name), ...clockOf(link), ...countsOf(link), ...workOf(link, frame.now), ...tierOf(link)],
       frame,
     ),
   );

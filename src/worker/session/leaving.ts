@@ -3,7 +3,7 @@ import { CLOSE } from "../../protocol/worker-messages.ts";
 import { reject } from "./delivery.ts";
 import { currentConn, type ReduceContext, sendFrame, type SessionState, type Stop, tell } from "./state.ts";
 
-const LEFT = { reason: "drained", message: "drained: every job is finished and acknowledged" } as const;
+const LEFT = { reason: "drained", message: "every job is finished, and the coordinator has every result" } as const;
 const LEFT_UNUSED = { reason: "drained", message: "this worker has ended" } as const;
 const LEFT_WITH_RESULTS = { reason: "drained", message: "left without the last acknowledgement; the unacknowledged results are kept" } as const;
 const LEFT_WITH_FAILURE = { reason: "drained", message: "left before the coordinator was told that a job has failed" } as const;

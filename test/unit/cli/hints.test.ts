@@ -268,6 +268,18 @@ it("a PRIVATE job that no paired worker can take: none may be online, or those t
   });
 });
 
+it.each([
+  [[], "no other worker took it; send the job again\n"],
+  [["--idempotency-key", "k"], "no other worker took it; send the job again with another --idempotency-key\n"],
+  [["--private"], "no other paired worker took it; is one online? To see: npx compute-router pair list PLACE; then send the job again\n"],
+])("a job whose worker left says what to do: run %j", async (options, advice) => {
+  const router = await RouterServer.start({ statuses: [], work: () => ({ error: "worker_lost" }) });
+  const place = ["--url", router.url, "--user", "ann"];
+  const { code, stderr } = await runHere(["run", "hi", ...options, ...place]);
+  const [id = ""] = router.jobs.keys();
+  expect({ code, stderr }).toEqual({ code: 7, stderr: `job ${id} failed: worker_lost: its worker left, and ${advice.replace("PLACE", place.join(" "))}` });
+});
+
 describe("a result says what it has cost", () => {
   it.each([
     ["run", "hi"],

@@ -40,7 +40,8 @@ describe("job cancel", () => {
     const elsewhere = ["--url", router.url, "--config-dir", temporaryFolder()];
     expect(await runHere(["job", "cancel", id, ...elsewhere])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("give the token of the job with --cancel-token"),
+      stderr:
+        "there is no token here that cancels this job; use the --url and --config-dir with which the job was sent, or give its token: --cancel-token TOKEN\n",
     });
     expect(await runHere(["job", "cancel", id, "--cancel-token", tokenOf(id), ...elsewhere])).toMatchObject({ code: 0 });
     expect(await runHere(["job", "cancel", id, "--cancel-token", "0".repeat(32), ...elsewhere])).toMatchObject({ code: 5 });

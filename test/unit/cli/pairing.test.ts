@@ -270,7 +270,10 @@ describe("a code that cannot be claimed", () => {
   });
 
   it.each([
-    ["already_claimed", /^already_claimed: the code was used; its owner can create a new one: pair create\n$/],
+    [
+      "already_claimed",
+      /^already_claimed: the code was used; its owner can create a new one: pair create; if an earlier try of this worker got no answer, it may be paired already: then the user's pair list shows its words\n$/,
+    ],
     ["expired", /^expired: a code is valid for one hour; its owner can create a new one: pair create\n$/],
     // A name that every object has is no advice.
     ["constructor", /^.*\bconstructor\n$/],

@@ -81,7 +81,8 @@ describe.runIf(hasScript)("own text on a color terminal", () => {
 
   it("worker start has a colored mark, and says once why it is offline and how to check the setup", async () => {
     const run = terminal(["worker", "start", "--tasks-only", "--url", "ws://127.0.0.1:1/", "--config-dir", temporaryFolder()]);
-    await run.says("trying again. To check: npx compute-router worker doctor --url");
+    // The command is too long for this line, so it has the next one.
+    await run.says("trying again. To check:\r\nnpx compute-router worker doctor --url");
     expect(run.screen().styleOf("○")).toMatch(/^3[13]$/);
     expect(run.screen().text).not.toContain("\\u001b");
     run.type("\u0003");

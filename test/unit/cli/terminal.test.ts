@@ -120,10 +120,15 @@ describe.runIf(hasScript)("on a terminal", () => {
 
   it("[WS11] worker start draws its status in place; Ctrl-C lets it leave in order", async () => {
     const coordinator = await FakeCoordinator.start();
-    const { says, type, said, exited } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", temporaryFolder()]);
+    const folder = temporaryFolder();
+    const { says, type, said, exited } = terminal(["worker", "start", "--tasks-only", "--url", coordinator.url, "--config-dir", folder]);
     const { worker, register } = await coordinator.registered();
     await says("online");
-    expect(said()).toContain(`this worker is ${fingerprintOf(String(register["provider_pubkey"]))}\r\n`);
+    const words = fingerprintOf(String(register["provider_pubkey"]));
+    expect(said().split("\r\n").slice(0, 2)).toEqual([
+      `created a new key for this worker: ${join(folder, "worker.key")}`,
+      `this worker is ${words} (its key in words)`,
+    ]);
     const { job_id } = worker.assign();
     await worker.receive("job_complete", "job_ack");
     worker.send({ type: "job_complete_ack", job_id, status: "accepted" });

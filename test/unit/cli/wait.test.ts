@@ -59,6 +59,26 @@ describe("the wait for a job", () => {
     expect(written).toBe("\n");
   });
 
+  it("shows its line again while a text that has begun waits for another worker", async () => {
+    let written = "";
+    const failing = waitFor(
+      { idempotencyKey: "k" },
+      { cancel: () => Promise.reject(new Error("nobody asked")) },
+      async ({ hasJob, isIn, begins, breaks }) => {
+        hasJob("job-1");
+        isIn("running");
+        begins();
+        breaks();
+        isIn("assigned");
+        throw new Error("the job failed");
+      },
+      { isTTY: true, write: (text) => (written += text) },
+    );
+    await expect(failing).rejects.toThrow("the job failed");
+    const [, ...lines] = written.split("a worker is working on the job …");
+    expect(lines).toEqual([["", "", "waiting for a worker …", "a worker has the job …", ""].join("\r\u001B[K")]);
+  });
+
   it("that is too long ends with the command that continues it, with its --url (7)", async () => {
     const router = await RouterServer.start(NEVER);
     const { code, stderr } = await runHere(["run", "hi", "--user", "u", "--timeout", "2", "--url", router.url]);

@@ -395,6 +395,26 @@ describe("worker doctor", () => {
     });
   });
 
+  it("beside a running worker that has an LLM, says how to check that one; an LLM that was asked for is reported as it is", async () => {
+    const { folder, publicKey } = withKey();
+    const now = Date.now();
+    const checked = async (runtime: string, ...more: string[]): Promise<unknown> => {
+      const status: WorkerStatus = { ...firstStatus(["a.example"]), llm: { runtime, model: "tiny" } };
+      const about = { pid: process.pid, startedAt: now, now, publicKey, name: null, metrics: null, urls: [] };
+      new StatusFile(folder).write(statusReport(status, about));
+      // Nothing listens there, whatever LLM this machine has.
+      const env = { LLM_BASE_URL: "http://127.0.0.1:2" };
+      const { stdout } = await runHere(["worker", "doctor", "--json", "--url", NOBODY, "--config-dir", folder, ...more], { env });
+      const lines = stdout.trimEnd().split("\n");
+      return lines.map((line) => JSON.parse(line)).find(({ name }) => name === "LLM");
+    };
+    const message = "no LLM server found, but the running worker uses tiny";
+    const fix = "to check that one, give doctor the same";
+    expect(await checked("ollama")).toEqual({ name: "LLM", state: "warn", message, fix: `${fix} --llm-url` });
+    expect(await checked("embedded")).toEqual({ name: "LLM", state: "warn", message, fix: `${fix} --runtime embedded` });
+    expect(await checked("ollama", "--llm-url", "http://127.0.0.1:2")).toMatchObject({ message: expect.stringMatching(/^no LLM server found: tasks only/) });
+  });
+
   it("[JB10] says that no job can ask for a model because of its name", async () => {
     const llm = await SlowLlm.start();
     llm.models = ["My Model.Q4.gguf"];

@@ -34,8 +34,13 @@ test("a folder has one holder: nobody else gets it until that process has ended,
   expect(said).toHaveLength(1);
 });
 
-test("a folder that does not exist is another fault", () => {
-  expect(() => holdFolder(join(temporaryFolder(), "none"))).toThrow(/unable to open/);
+test("a lock that cannot be opened is another fault: its file is named, with what to do", () => {
+  const none = join(temporaryFolder(), "none");
+  const advice = "choose another state folder (--state DIR)";
+  expect(() => holdFolder(none)).toThrow(`cannot lock ${join(none, "coordinator.sqlite")}: unable to open database file; ${advice}`);
+  const other = temporaryFolder();
+  writeFileSync(join(other, "coordinator.sqlite"), "no database ".repeat(100));
+  expect(() => holdFolder(other)).toThrow(`cannot lock ${join(other, "coordinator.sqlite")}: file is not a database; ${advice}`);
 });
 
 test.runIf(process.platform === "linux")("the runtime that an earlier coordinator has left is ended, and no process that has its number now", async () => {

@@ -7,14 +7,14 @@ const wrong = (files: FileVariables, settings: Record<string, string> = {}) => w
 
 test("a wrong setting is named with its file, and not if a later place replaces it", () => {
   const files = { "wrangler.evm.toml": { INSTANCE: "evm", COMMITS_PER_MINUTE: "x" }, ".dev.vars": { RATE_LIMITS: "on" } };
-  expect(wrong(files)).toBe('wrangler.evm.toml: COMMITS_PER_MINUTE must be a whole number, got "x"');
+  expect(wrong(files)).toBe('wrangler.evm.toml: COMMITS_PER_MINUTE must be a whole number, 0 or more, got "x"');
   expect(wrong(files, { COMMITS_PER_MINUTE: "7" })).toBeNull();
   expect(wrong({ ...files, ".dev.vars": { COMMITS_PER_MINUTE: "" } })).toBeNull();
-  expect(wrong({ ...files, ".dev.vars": { COMMITS_PER_MINUTE: "y" } })).toBe('.dev.vars: COMMITS_PER_MINUTE must be a whole number, got "y"');
+  expect(wrong({ ...files, ".dev.vars": { COMMITS_PER_MINUTE: "y" } })).toBe('.dev.vars: COMMITS_PER_MINUTE must be a whole number, 0 or more, got "y"');
 });
 
 test("one that the start was given needs no file", () => {
-  expect(wrong({}, { COMMITS_PER_MINUTE: "x" })).toBe('COMMITS_PER_MINUTE must be a whole number, got "x"');
+  expect(wrong({}, { COMMITS_PER_MINUTE: "x" })).toBe('COMMITS_PER_MINUTE must be a whole number, 0 or more, got "x"');
 });
 
 test("settings that are wrong only together are named, and so is a file that cannot be read", () => {

@@ -474,7 +474,7 @@ describe("draining", () => {
     bench.receive({ type: "drained" });
     expect(bench.state.link.kind).toBe("online");
     bench.receive({ type: "job_complete_ack", job_id: "job-1", status: "accepted" });
-    const stop = { reason: "drained", message: "drained: every job is finished and acknowledged" };
+    const stop = { reason: "drained", message: "every job is finished, and the coordinator has every result" };
     expect(bench.state.link).toMatchObject({ kind: "stopped", stop });
     expect(sent(bench.effects).filter(({ type }) => type === "drain")).toHaveLength(1);
   });

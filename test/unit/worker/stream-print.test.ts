@@ -33,8 +33,20 @@ describe("run --stream", () => {
     expect((await printed(...events)).out).toBe(out);
   });
 
-  it("says on standard error that the text begins again", async () => {
-    expect((await printed(delta(0, "hel"), reset, delta(0, "bye"), done("bye"))).err).toContain("begins again");
+  it("says at once that the worker was lost, and that the text begins again only when it does", async () => {
+    const lost = "the worker or the connection was lost; waiting for another one\n";
+    const [hel, ...rest] = [delta(0, "hel"), reset, delta(7, "x"), delta(0, "bye"), delta(1, "!"), done("bye!")] as const;
+    expect((await printed(hel, ...rest)).err).toBe(`${lost}the text begins again:\n`);
+    expect((await printed(hel, reset, done("bye!"))).err).toBe(`${lost}the text begins again:\n`);
+    expect((await printed(hel, done("bye"))).err).toBe("the result is a different text\nthe text begins again:\n");
     expect((await printed(delta(0, "bye"), done("bye"))).err).toBe("");
+
+    let err = "";
+    async function* ending(): AsyncGenerator<JobEvent> {
+      yield* [hel, reset];
+      throw new Error("the job failed");
+    }
+    await expect(printStream(ending(), { stdout: { write: () => {} }, stderr: { write: (text) => (err += text) } })).rejects.toThrow("the job failed");
+    expect(err).toBe(lost);
   });
 });

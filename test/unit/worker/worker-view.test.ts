@@ -90,15 +90,34 @@ describe("the status line", () => {
       "online  svm 127.0.0.1:4010  jobs 0  key 8551…b537  not signed",
     );
     expect(statusLine(after(ONLINE, { type: "offline", coordinator: EVM, code: 1006, cause: "c", retry_in_ms: 1 }), FRAME)).toMatch(/^○ offline/);
-    expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining", coordinator: EVM }), FRAME)).toMatch(/^● finishing.*working$/);
+    expect(statusLine(after(ONLINE, ...ran(null, 1).slice(0, 1), { type: "draining", coordinator: EVM }), FRAME)).toMatch(
+      /^● finishing.*jobs 0 {2}working {2}key/,
+    );
   });
 
   it("shows time and progress of a job that takes long", () => {
     const [started] = ran(null, 1);
     const status = after(ONLINE, started, { type: "job_progress", coordinator: EVM, job_id: "j", attempt: 1, ms: 12_300, chars: 640 });
-    expect(statusLine(status, { ...FRAME, now: 12_345 })).toMatch(/working 12 s 640 characters$/);
-    expect(statusLine(after(ONLINE, started), { ...FRAME, now: 999 })).toMatch(/working$/);
-    expect(statusLine(after(ONLINE, { type: "job_waiting", coordinator: EVM, job_id: "k", attempt: 1 }), FRAME)).toMatch(/waiting for the LLM$/);
+    expect(statusLine(status, { ...FRAME, now: 12_345 })).toMatch(/jobs 0 {2}working 12 s 640 characters {2}key/);
+    expect(statusLine(after(ONLINE, started), { ...FRAME, now: 999 })).toMatch(/working {2}key/);
+    expect(statusLine(after(ONLINE, { type: "job_waiting", coordinator: EVM, job_id: "k", attempt: 1 }), FRAME)).toMatch(
+      /jobs 0 {2}waiting for the LLM {2}key/,
+    );
+  });
+
+  it("shows in 80 columns what the running job does, also while it is finishing", () => {
+    const jobs = (coordinator: string) => Array.from({ length: 12 }, () => ran(41, 1_000, coordinator)).flat();
+    const running: WorkerNote[] = [EVM, SVM].flatMap((coordinator) => [
+      ...jobs(coordinator),
+      ran(null, 1, coordinator)[0],
+      { type: "job_progress", coordinator, job_id: "j", attempt: 1, ms: 12_300, chars: 640 },
+      { type: "draining", coordinator },
+    ]);
+    const frame = { ...FRAME, columns: 80, now: 12_345 };
+    const shown = "● finishing  evm 127.0.0.1:4010  jobs 12  ok 100%  working 12 s 640 characters";
+    const one = after(ONLINE, READY, ...running.filter((note) => "coordinator" in note && note.coordinator === EVM));
+    expect(statusLine(one, frame)).toContain(shown);
+    expect(statusLines(afterBoth(ONLINE, ONLINE_SVM, READY, ...running), frame)[0]).toContain(shown);
   });
 
   it("has a line for each of several coordinators, and one for the common facts", () => {
@@ -110,7 +129,7 @@ describe("the status line", () => {
       retry_in_ms: 1,
     });
     expect(statusLines(status, FRAME)).toEqual([
-      "● online   evm 127.0.0.1:4010  Verified  jobs 1  ok 100%",
+      "● online   evm 127.0.0.1:4010  jobs 1  ok 100%  Verified",
       "○ offline  svm 127.0.0.1:4020  jobs 1  ok 100%",
       "  key 8551…b537  tiny-chat  40 tok/s",
     ]);
@@ -155,6 +174,13 @@ describe("views", () => {
     };
     expect(said(ONLINE)).toContain("no more jobs: leaving\n");
     expect(said(ONLINE, ran(null, 1)[0])).toContain("no more jobs: leaving when the current one is done; press Ctrl-C again to leave at once\n");
+  });
+
+  it("on a terminal: breaks a sentence at words, and no command in it", () => {
+    let out = "";
+    const view = lineView({ write: (text) => (out += text) }, after(), () => ({ ...FRAME, columns: 60 }));
+    view.note({ type: "runtime_missing", hint: "install Ollama (https://ollama.com) and run: ollama pull llama3.2", tried: [] }, after(ONLINE));
+    expect(out).toContain("no LLM: taking tasks only; to get one, install Ollama\n(https://ollama.com) and run: ollama pull llama3.2\n● online");
   });
 
   it("on a terminal: updates one line in place, with sentences above it", () => {
