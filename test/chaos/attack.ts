@@ -5,6 +5,9 @@ import { ADDRESS_HEADER, FloodSocket } from "./flood-socket.ts";
 /** The most connections that a flood keeps open: more than a coordinator keeps, and fewer than the files that a process may open. */
 const MOST_OPEN = 8_000;
 
+/** One flood. What the platform leaves open is measured and not judged: docs/threats.md says why. */
+export type Flood = { name: string; what: string; isOpen?: true; run: (attack: Attack) => Promise<void> };
+
 /** What a flood knows of its target, and what it counts. */
 export class Attack {
   readonly port: number;

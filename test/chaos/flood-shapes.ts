@@ -1,12 +1,9 @@
 // The floods of npm run floods, one function each: in bytes, with fresh keys, and with connections that read nothing.
 import { randomBytes, randomUUID } from "node:crypto";
-import { connect, type Socket } from "node:net";
 import { LIMITS, MiB } from "../../src/protocol/limits.ts";
-import type { Attack } from "./attack.ts";
-import { ADDRESS_HEADER, FloodSocket, framed } from "./flood-socket.ts";
-
-/** One flood. What the platform leaves open is measured and not judged: docs/threats.md says why. */
-export type Flood = { name: string; what: string; isOpen?: true; run: (attack: Attack) => Promise<void> };
+import type { Attack, Flood } from "./attack.ts";
+import { type FloodSocket, framed } from "./flood-socket.ts";
+import { REQUEST_FLOODS } from "./request-floods.ts";
 
 const MEGABYTE = "x".repeat(1_150_000);
 /** A heartbeat that the platform does not answer by itself. */
@@ -14,6 +11,7 @@ const ODD = framed('{"type":"heartbeat","more":1}');
 const EXACT = framed('{"type":"heartbeat"}');
 /** Frames of WebSocket without content: each is a head and a mask. */
 const bare = (first: number): Buffer => Buffer.concat(Array.from({ length: 2_000 }, () => Buffer.from([first, 0x80, 0, 0, 0, 0])));
+const BAD = framed("{");
 const PINGS = bare(0x89);
 const EMPTY_PARTS = bare(0x00);
 
@@ -51,15 +49,6 @@ async function fresh(attack: Attack, width: number, habit: (socket: FloodSocket,
     await Promise.race([over, attack.rest(10_000), socket.gone(10_000)]);
     attack.drop(socket);
   });
-}
-
-/** A plain connection that sends what it is given. */
-async function plain(attack: Attack, head: string): Promise<Socket> {
-  const socket = attack.keep(connect(attack.port, "127.0.0.1"));
-  socket.on("error", () => {});
-  await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
-  socket.write(head);
-  return socket;
 }
 
 export const FLOODS: readonly Flood[] = [
@@ -323,6 +312,21 @@ export const FLOODS: readonly Flood[] = [
     },
   },
   {
+    name: "closed sockets that ping",
+    what: "sockets that are told to close for bad messages, and then send pings as fast as they go",
+    run: (attack) =>
+      attack.repeat(10, async () => {
+        const socket = await attack.dial();
+        if (socket === null) return;
+        const told = new Promise<void>((resolve) => (socket.onClose = resolve));
+        // Ten bad messages in a row close a socket.
+        for (let n = 0; n < 12; n++) socket.sendRaw(BAD);
+        await Promise.race([told, attack.rest(5_000), socket.gone(5_000)]);
+        await pour(attack, socket, PINGS);
+        attack.drop(socket);
+      }),
+  },
+  {
     name: "lingering sockets",
     what: "sockets that never register, read nothing, and stay when they have been closed",
     run: (attack) =>
@@ -331,59 +335,5 @@ export const FLOODS: readonly Flood[] = [
         socket?.pause();
       }),
   },
-  { name: "health", what: "GET /v1/health without end", run: (attack) => attack.repeat(32, async () => void (await (await attack.ask("/v1/health")).text())) },
-  {
-    name: "polls",
-    what: "polls of unknown jobs, each with an id of its own",
-    run: (attack) => attack.repeat(32, async () => void (await (await attack.ask(`/v1/jobs/${randomUUID()}`)).text())),
-  },
-  {
-    name: "refused upgrades",
-    what: "upgrades over the rate, and with a Host of 1,100 characters",
-    run: (attack) =>
-      attack.repeat(16, async (lane) => {
-        const socket = attack.keep(
-          lane % 2 === 0 ? new FloodSocket(attack.port, attack.address()) : new FloodSocket(attack.port, attack.address(), "h".repeat(1_100)),
-        );
-        attack.count(`upgrade ${await socket.opened}`);
-        attack.drop(socket);
-      }),
-  },
-  {
-    name: "pairing codes",
-    what: "wrong pairing codes, and codes for users that nobody knows",
-    run: (attack) =>
-      attack.repeat(16, async (lane) => {
-        const claim = { pairing_code: randomBytes(3).toString("hex").toUpperCase(), provider_pubkey: randomBytes(32).toString("hex") };
-        const [path, body] = lane % 2 === 0 ? ["claim", claim] : ["create", { user_id: randomUUID() }];
-        await (await attack.ask(`/v1/trust/${path}`, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } })).text();
-      }),
-  },
-  {
-    name: "stalled bodies",
-    what: "commits whose body of 500 KB stops before its last byte",
-    run: (attack) =>
-      attack.repeat(8, async () => {
-        const head = `POST /v1/jobs/commit/cheap HTTP/1.1\r\nHost: 127.0.0.1\r\n${ADDRESS_HEADER}: ${attack.address()}\r\nContent-Length: 500000\r\n\r\n`;
-        const socket = await plain(attack, head);
-        socket.write(Buffer.alloc(499_999, "b"));
-        attack.bytes += 499_999;
-        attack.count("bodies");
-        await attack.rest(200);
-      }),
-  },
-  {
-    name: "unread pages",
-    what: "pages and documents asked for by connections that read nothing",
-    run: (attack) =>
-      attack.repeat(8, async () => {
-        const socket = await plain(attack, "");
-        socket.pause();
-        const ask = `GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n${ADDRESS_HEADER}: ${attack.address()}\r\n\r\n`;
-        socket.write(ask.repeat(100));
-        attack.bytes += 100 * ask.length;
-        attack.count("connections");
-        await attack.rest(400);
-      }),
-  },
+  ...REQUEST_FLOODS,
 ];

@@ -13,6 +13,8 @@ export class FloodSocket {
   readonly opened: Promise<number>;
   /** Called for each frame of the coordinator. */
   onFrame: (frame: Frame) => void = () => {};
+  /** Called for the close frame of the coordinator. It ends the connection, unless a flood ignores it. */
+  onClose: () => void = () => this.destroy();
   #opens: (status: number) => void = () => {};
   readonly #socket: Socket;
   #status = 0;
@@ -129,7 +131,7 @@ export class FloodSocket {
       const body = this.#pending.subarray(start, start + length);
       this.#pending = this.#pending.subarray(start + length);
       if (opcode === 1) this.onFrame(JSON.parse(body.toString()) as Frame);
-      if (opcode === 8) return void this.#socket.destroy();
+      if (opcode === 8) return this.onClose();
     }
   }
 }

@@ -9,11 +9,10 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Coordinator, freePort, startCoordinator } from "../../scripts/coordinator-process.ts";
-import { memoryOf } from "../bench/processes.ts";
-import { runtimesOf } from "../support/process-tree.ts";
-import { Attack } from "./attack.ts";
+import { family, memoryOf } from "../bench/processes.ts";
+import { Attack, type Flood } from "./attack.ts";
 import { disksOf, faults, HEAD, lineOf, type Result, type Sample } from "./flood-report.ts";
-import { type Flood, FLOODS } from "./flood-shapes.ts";
+import { FLOODS } from "./flood-shapes.ts";
 import { ADDRESS_HEADER } from "./flood-socket.ts";
 import { Honest } from "./honest.ts";
 import { measureUnread } from "./unread-frames.ts";
@@ -96,7 +95,7 @@ async function run(flood: Flood): Promise<Result> {
   }
 }
 
-/** The memory of the process that runs our code, and the size of its databases. */
+/** The memory of the coordinator, its front and workerd, and the size of its databases. */
 function sample({ pid, stateDir }: Coordinator, second: number): Sample {
-  return { second, memory: memoryOf(runtimesOf(pid).map((runtime) => runtime.pid)), ...disksOf(stateDir) };
+  return { second, memory: memoryOf(family([pid])), ...disksOf(stateDir) };
 }
