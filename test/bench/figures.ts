@@ -23,7 +23,7 @@ export type Cell = {
   cpuPerJob: number;
   /** The same for parts of a job by themselves, those that were measured. */
   probes: Partial<Record<Probe, number>>;
-  /** The share of each kind of functions in that CPU time; null where they were not sampled. */
+  /** The share of each kind of functions in {@link cpuPerJob}; null where they were not sampled. */
   kinds: Record<Kind, number> | null;
   /** Bytes, of all servers of the system. */
   memory: number;
@@ -64,6 +64,8 @@ export const BASE = "ours";
 export const ALONE = "ours-alone";
 /** What the platform needs for the same events. */
 export const FLOOR = "bare";
+/** The peer BullMQ, with each write on the disk before it is answered. */
+export const SYNCED = "bullmq-synced";
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
