@@ -78,9 +78,12 @@ export function typical({ cells }: Results, system: string, workers: number, rat
   return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
 }
 
-/** The CPU time of a job of a system, divided by that of a poll that makes an RPC to the hub; NaN without such figures. With the front a poll makes none. */
+/**
+ * The CPU time of a job of ours or of bare workerd, divided by that of a poll that makes an RPC to the hub; NaN without such figures. With the front a poll
+ * makes none.
+ */
 export function jobInPolls({ cells }: Results, system: string, workers: number): number {
-  const polls = system.startsWith(BASE) ? ALONE : system;
+  const polls = system.startsWith(FLOOR) ? FLOOR : ALONE;
   const jobs = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === null).map(({ cpuPerJob }) => cpuPerJob);
   return median(jobs) / median(cells.flatMap((cell) => (cell.system === polls ? (cell.probes.poll ?? []) : [])));
 }

@@ -72,6 +72,14 @@ it("ours and the bare platform are divided by each peer, in the same round", () 
 it("the CPU time of a job is divided by that of a poll", () => {
   const polled = [400, 200, 500].map((poll, n) => cell("ours-alone", n + 1, 800, { probes: { poll } }));
   expect(table(results([...polled, cell("ours", 1, 800)]))).toContain("| not counted | 2.50 |");
+  const waited = [
+    cell("ours-wait", 1, 900, { cpuPerJob: 800 }),
+    cell("bare", 1, 900, { probes: { poll: 160 } }),
+    cell("bare-wait", 1, 900, { cpuPerJob: 640 }),
+  ];
+  const [targets = ""] = targetTable(results([...polled, cell("ours", 1, 800), ...waited]));
+  expect(row(targets, "CPU of a job ÷ that of one poll, commit + GET").slice(2, 7)).toEqual(["≤ 3.9", "2.50", "6.25", "–", "reached"]);
+  expect(row(targets, "CPU of a job ÷ that of one poll, `Prefer: wait`").slice(2, 7)).toEqual(["≤ 3.9", "2.00", "4.00", "–", "reached"]);
 });
 
 const WORKERD = "/app/node_modules/@cloudflare/workerd-linux-64/bin/workerd";
