@@ -1,5 +1,5 @@
 // Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
-import { type Rate, TokenBucket } from "../src/coordinator/rates.ts";
+import { type Rate, TokenBucket } from "../src/coordinator/rates/token-bucket.ts";
 import { LIMITS, KiB, MiB } from "../src/protocol/limits.ts";
 import { SECOND } from "../src/protocol/times.ts";
 

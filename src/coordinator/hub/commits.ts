@@ -2,7 +2,7 @@
 import type { Result } from "../../protocol/result.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { DispatchState, JobFacts, LiveJob } from "../dispatch/index.ts";
-import { wideNetworkOf } from "../rates.ts";
+import { wideNetworkOf } from "../rates/network.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
 import type { RecentJobs } from "../recent-jobs.ts";
 import type { CancelTokens } from "./cancel-tokens.ts";

@@ -2,10 +2,11 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
-import { type FrameBudget, wideNetworkOf } from "../rates.ts";
+import { wideNetworkOf } from "../rates/network.ts";
 import { TUNING } from "../tuning.ts";
 import { asOf, Attachment, type Registered } from "./attachment.ts";
 import { ChannelSocket } from "./channel-socket.ts";
+import type { FrameBudget } from "./frame-budget.ts";
 
 /** A socket of the platform, or one that ends at the front. */
 export type HubSocket = WebSocket | ChannelSocket;

@@ -13,7 +13,7 @@ import {
 } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { shareOwner } from "../rates.ts";
+import { shareOwner } from "../rates/network.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { TUNING } from "../tuning.ts";
 import { askedBytes, checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";

@@ -5,7 +5,7 @@ import { shortJobId } from "../../protocol/text.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { shareOwner } from "../rates.ts";
+import { shareOwner } from "../rates/network.ts";
 import { pageOf, wasRefused } from "../store/jobs.ts";
 import { startHere } from "../recent-jobs.ts";
 import type { JournalRow } from "../store/record.ts";

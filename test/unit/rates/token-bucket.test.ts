@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
-import { FrameBudget, type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
+import { type TakeResult, TokenBucket } from "../../../src/coordinator/rates/token-bucket.ts";
+import { FrameBudget } from "../../../src/coordinator/hub/frame-budget.ts";
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;
 const START = 1_750_000_000_000;
