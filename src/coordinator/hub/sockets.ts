@@ -279,8 +279,8 @@ export class Sockets {
     if (conn !== undefined) conn.leaving = true;
   }
 
-  /** True if half of what the worker may leave unread is free, so that an optional frame may be sent: such frames never close a socket [WS6]. */
-  mayOffer({ attachment, unreadBytes }: Conn): boolean {
+  /** True if an optional frame may be sent: half of what the worker may leave unread is free. So an optional frame never closes a socket [WS6]. */
+  maySendOptional({ attachment, unreadBytes }: Conn): boolean {
     const owner = this.#ownerOf(attachment.client);
     return unreadBytes <= LIMITS.unreadBytes / 2 && (owner === null || this.#unread.of(owner) <= UNREAD.each / 2);
   }

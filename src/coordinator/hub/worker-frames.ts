@@ -103,7 +103,7 @@ export class WorkerFrames {
     const { id } = conn;
     switch (frame.type) {
       case "heartbeat":
-        if (sockets.mayOffer(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
+        if (sockets.maySendOptional(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
         return;
       case "job_ack":
         this.#noteReading(conn, frame.job_id);
