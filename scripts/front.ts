@@ -11,13 +11,6 @@ import type { ShortRequest } from "./front-short-requests.ts";
 import { WorkerSocket } from "./front-socket.ts";
 import { MOST_STALLED, Stalls } from "./front-stalls.ts";
 
-/** Files that workerd needs for itself. */
-const OWN_FILES = 128;
-/** Files that workerd opens for one connection at most: a worker's socket needs two. */
-const FILES_PER_CONNECTION = 3;
-const LEAST = 8;
-/** More would use up the ports of the loopback interface, where workerd has one. */
-const MOST = 20_000;
 /** How often the times of connections are looked at. */
 const SWEEP_MS = 1_000;
 
@@ -40,11 +33,6 @@ const TUNING: FrontTuning = {
   ...{ now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED },
   addressOf: ({ remoteAddress = "" }) => remoteAddress,
 };
-
-/** How many connections workerd can have if it may open so many files. */
-export function connectionsFor(files: number): number {
-  return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
-}
 
 /** A front that listens. When the coordinator stops, `leave` lets short requests end and takes no more, and `endSockets` ends each WebSocket with 1012. */
 export type Front = Server & { leave(): void; endSockets(): void };
