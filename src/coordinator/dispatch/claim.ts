@@ -53,7 +53,7 @@ export function rematchJob(state: DispatchState, job: LiveJob, ctx: ReduceContex
  */
 export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!isFree(worker) || setAsideIfSilent(state, worker, ctx)) return;
-  // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
+  // Jobs behind this place in the queue came too late to end before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
   const fits = (id: string) => {
     const job = state.jobs.get(id);

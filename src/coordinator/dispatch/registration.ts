@@ -1,4 +1,4 @@
-// Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease
+// Registers a worker, perhaps with jobs that it still runs, and handles its later updates. On a job's way: after a lost socket it gives the worker its lease
 // back.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";

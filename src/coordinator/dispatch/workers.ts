@@ -46,7 +46,7 @@ export function poolsOf({ capabilities, tier, models, chats }: Profile): Pick<Wo
   return { pools: new Set(pools), idlePools: [...pools, ...chat] };
 }
 
-/** Changes the models of a worker: none before it connects, and none when it is gone. Returns those that it has a place for. */
+/** Changes the models of a worker. A worker has none before it connects and when it is gone. Returns those that it has a place for. */
 export function changeModels(
   { models, settings }: DispatchState,
   worker: Pick<Worker, "network" | "models">,

@@ -21,7 +21,7 @@ export class FrameBudget {
     this.#updates = new TokenBucket(rates.updates, now);
   }
 
-  /** Takes a frame as {@link TokenBucket.take} does, and says which of them are too many. */
+  /** Takes a frame as {@link TokenBucket.take} does. If it is over the rate, `of` says by which count. */
   take(now: number, bytes: number, isExempt: () => boolean): TakeResult & { of: Counted } {
     const counted = this.#messages.take(now, 1, isExempt);
     return counted.kind === "pass" ? { ...this.#bytes.take(now, bytes, isExempt), of: "bytes" } : { ...counted, of: "messages" };

@@ -17,12 +17,15 @@ export type Conn = {
   ws: HubSocket;
   attachment: Attachment;
   seenAt: number;
-  /** Bad frames since the last good one, and the heartbeat answered by the platform that was known then: it is a good frame that the hub does not see. */
+  /**
+   * Bad frames since the last good one, and the last heartbeat that the hub knew of when it counted them. The platform answers heartbeats: they are good frames
+   * that the hub does not see.
+   */
   badFrames: number;
   beatAt: number;
   /**
-   * Bytes sent since the worker last showed that it reads: it named the job that it got, in a frame that says that it works on it. The platform does not tell
-   * how much it still has to send, and keeps all of it in memory.
+   * Bytes sent since the worker last showed that it reads: it acknowledged the job that it got, sent progress of it, or completed it. The platform keeps in
+   * memory what it still has to send, and does not tell how much that is.
    */
   unreadBytes: number;
   /** What it may send, and then what all sockets of its client together may send, if the client is known; null before its first frame. */
@@ -91,8 +94,8 @@ export class Sockets {
   /** The bytes that each client's sockets have not shown to have read. */
   #unread = new FairShare(UNREAD);
   /**
-   * The sockets of each network that the hub has closed and whose connection has not ended. The platform waits for the other side to answer the close, without
-   * a time limit, and meanwhile keeps the connection and all that is unread. It still delivers frames, which nobody reads.
+   * The sockets of each network that the hub has closed and whose connection has not ended. The platform waits without a time limit until the other side
+   * answers the close. Until then it keeps the connection and all that is unread. It still delivers frames, which nobody reads.
    */
   #lingering = new FairShare(LINGERING);
   readonly #closed = new Map<string, Conn>();

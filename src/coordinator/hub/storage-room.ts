@@ -36,7 +36,7 @@ type Share = { name: string; most: number };
 /** The stores that can become full. */
 type Store = "hub" | "d1";
 
-/** Decides whether a commit may store something more [LM3]. What was accepted before goes on, whatever it decides. */
+/** Decides whether a commit may store something more [LM3]. Jobs that were accepted before go on in any case. */
 export class StorageRoom {
   readonly #sql: SqlStorage;
   readonly #settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">;

@@ -233,7 +233,10 @@ export class WorkerFrames {
     }
   }
 
-  /** True for a frame over the rate that is the result of the job that its worker holds: it is read anyway, once for each attempt, so this notes it [LM2]. */
+  /**
+   * True if a frame over the rate is the result of the job that its worker holds. Such a frame is read anyway, once for each attempt; this notes the attempt
+   * [LM2].
+   */
   #takeExemption(conn: Conn, data: string | ArrayBuffer): boolean {
     const { state } = this.#parts.dispatcher;
     const jobId = this.#jobOf(conn);

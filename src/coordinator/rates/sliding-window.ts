@@ -96,7 +96,7 @@ export class SlidingWindow {
     return result;
   }
 
-  /** The answer of {@link take}, and counts nothing. */
+  /** Returns what {@link take} would return, and counts nothing. */
   look(client: string, limit: number, now: number): RateResult {
     const wide = wideNetworkOf(client);
     const own = this.#lookUp(client).below(limit, now);
