@@ -1,4 +1,4 @@
-// Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
+// Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: its users move the bytes.
 import { type Rate, TokenBucket } from "../src/coordinator/rates/token-bucket.ts";
 import { LIMITS, KiB, MiB } from "../src/protocol/limits.ts";
 import { SECOND } from "../src/protocol/times.ts";
@@ -30,7 +30,7 @@ export const MESSAGE_MS = 60 * SECOND;
 /** Bytes of messages that all sockets of one client have begun and not finished. */
 const UNFINISHED_PER_CLIENT = 64 * MiB;
 
-/** Frames of any kind: so many times what the hub reads, so that the hub decides first about honest workers. */
+/** The front allows so many times the frames that the hub reads, so that an honest worker meets the limits of the hub first. */
 const MORE_THAN_HUB = 4;
 /** Pings, pongs and empty frames, which workerd would read without the hub. */
 const SMALL_FRAMES: Rate = { perSecond: 10, burst: 100 };
@@ -142,7 +142,7 @@ export class FrameGuard {
     return this.#begunAt !== null && now - this.#begunAt > MESSAGE_MS;
   }
 
-  /** The time until now does not count: nobody has read what the client sent. */
+  /** Starts the time limit of an unfinished message again: until now the front did not read what the client sent. */
   excuse(now: number): void {
     if (this.#begunAt !== null) this.#begunAt = now;
   }

@@ -11,17 +11,17 @@ import type { ShortRequest } from "./front-short-requests.ts";
 import { WorkerSocket } from "./front-socket.ts";
 import { MOST_STALLED, Stalls } from "./front-stalls.ts";
 
-/** How often the times of connections are looked at. */
+/** How often the front looks for connections that are over their time limits. */
 const SWEEP_MS = 1_000;
 
-/** What a front is told. */
+/** The options of a front. */
 export type FrontOptions = ClientOptions & {
   host: string;
   port: number;
   to: WorkerdAddress;
   /** Connections at the same time; one more is closed at once. */
   most: number;
-  /** The header in which workerd is told the address of a client; null if a proxy names it. Nobody else may know its name. */
+  /** The header that tells workerd the address of a client; null if a proxy sets one. Its name is secret, so that no client can send it. */
   peerHeader: string | null;
   /** Where the channel for short requests is opened, with which headers, and whether commits go there too; null for none. */
   channel: { to: WorkerdAddress; headers: Record<string, string>; commits: boolean } | null;
@@ -111,7 +111,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   server.maxConnections = options.most;
   server.listen({ host: options.host, port: options.port });
   await once(server, "listening");
-  // One connection that the system could not give ends nothing.
+  // If the system could not accept one connection, the front goes on.
   server.on("error", (error) => console.error(`a connection was not accepted: ${error.message}`));
   return Object.assign(server, {
     leave: (): void => {
