@@ -82,7 +82,7 @@ export class HubChannel {
     this.#send(longMessage([socket], data));
   }
 
-  /** True if the front must stop to read this worker, whose last frame `isLong` or not; `resume` is called when it may go on. */
+  /** True if the front must read nothing more of this worker, whose last frame `isLong` or not; `resume` is called when it may go on. */
   holds(isLong: boolean, resume: () => void): boolean {
     if (this.#socket.bufferedAmount <= (isLong ? FULL_BYTES : MOST_BYTES)) return false;
     this.#paused.push(resume);
