@@ -28,7 +28,7 @@ const SHARED = {
 
 /** The files that take longest, by their time. */
 const LONG = [
-  ...["unit/tasks/engine", "unit/cli/wait", "simulation/planted-bugs", "unit/scripts/front-channel", "unit/worker/worker-process", "simulation/simulation"],
+  ...["unit/tasks/engine", "unit/scripts/front-channel", "simulation/simulation", "unit/worker/worker-process", "simulation/planted-bugs", "unit/cli/wait"],
   ...["unit/scripts/front-socket", "unit/worker/worker-llm", "unit/tasks/cut-json", "unit/worker/connect-reason", "unit/sdk/map", "unit/sdk/retry"],
   ...["unit/cli/mcp-tools", "simulation/abuse", "unit/worker/failed-writes", "unit/scripts/front", "unit/cli/worker-setup", "unit/cli/pairing"],
   ...["unit/cli/terminal", "unit/worker/worker-trouble", "unit/sdk/payment", "unit/cli/payments", "unit/sdk/cancel", "unit/runtimes/embedded-install"],
