@@ -28,14 +28,15 @@ const SHARED = {
 
 /** The files that take longest, by their time. */
 const LONG = [
-  ...["unit/tasks/engine", "unit/cli/wait", "simulation/planted-bugs", "unit/worker/worker-process", "simulation/simulation", "unit/worker/worker-llm"],
-  ...["unit/sdk/map", "unit/sdk/retry", "unit/cli/mcp-tools", "simulation/abuse", "unit/scripts/front", "unit/cli/worker-setup", "unit/cli/pairing"],
+  ...["unit/tasks/engine", "unit/scripts/front-channel", "simulation/simulation", "unit/worker/worker-process", "simulation/planted-bugs", "unit/cli/wait"],
+  ...["unit/scripts/front-socket", "unit/worker/worker-llm", "unit/tasks/cut-json", "unit/worker/connect-reason", "unit/sdk/map", "unit/sdk/retry"],
+  ...["unit/cli/mcp-tools", "simulation/abuse", "unit/worker/failed-writes", "unit/scripts/front", "unit/cli/worker-setup", "unit/cli/pairing"],
   ...["unit/cli/terminal", "unit/worker/worker-trouble", "unit/sdk/payment", "unit/cli/payments", "unit/sdk/cancel", "unit/runtimes/embedded-install"],
-  ...["edge/rest/database", "edge/hub/outbox", "edge/hub/socket-gate", "edge/hub/events", "edge/hub/clock", "edge/hub/chain", "edge/hub/faults"],
-  ...["edge/hub/ledger", "edge/rest/schema", "edge/hub/damage", "edge/hub/storage", "edge/rest/trust"],
-  ...["browser/storage", "browser/pair", "browser/worker", "browser/home", "browser/docs", "browser/accessibility"],
-  ...["e2e/dev", "e2e/serve", "e2e/start", "e2e/stake-cli", "e2e/wrangler", "e2e/standby", "e2e/front", "e2e/python-worker", "llm/embedded", "llm/server"],
-  ...["e2e/worker-commands", "e2e/crash", "llm/worker-embedded", "e2e/clock", "e2e/garbage"],
+  ...["edge/rest/again", "edge/rest/database", "edge/hub/outbox", "edge/hub/socket-gate", "edge/hub/events", "edge/hub/clock", "edge/hub/chain"],
+  ...["edge/hub/faults", "edge/hub/ledger", "edge/rest/schema", "edge/hub/damage", "edge/hub/storage", "edge/rest/trust"],
+  ...["browser/storage", "browser/pair", "browser/worker", "browser/home", "browser/docs", "browser/accessibility", "browser/pair-page", "browser/update"],
+  ...["e2e/dev", "e2e/serve", "e2e/start", "e2e/stake-cli", "e2e/wrangler", "e2e/mcp", "e2e/standby", "e2e/front", "e2e/garbage", "e2e/python-worker"],
+  ...["llm/embedded", "llm/server", "e2e/worker-commands", "e2e/crash", "llm/worker-embedded", "e2e/clock", "e2e/examples"],
 ].map((name) => `test/${name}.test.ts`);
 
 // The wrangler files bind the built pages.

@@ -11,7 +11,10 @@ const SUITES: Record<string, string> = {
 };
 
 /** The files that take longest, by their time. The first one waits: a coordinator that was killed asks again about some payments only after 25 s [PY8]. */
-const LONG = ["router/kills", "router/doubts", "router/chain", "router/wire", "start"].map((name) => `test/payment/${name}.test.ts`);
+const LONG = [
+  ...["router/kills", "router/quickstart", "router/doubts", "sdk/mcp", "router/chain", "sdk/paying", "router/wire", "router/paid", "start"],
+  ...["router/money", "sdk/examples"],
+].map((name) => `test/payment/${name}.test.ts`);
 
 /** Real chains and a real facilitator. From the repository: npx vitest run --config test/payment/vitest.config.ts */
 export default defineConfig({
