@@ -5,15 +5,19 @@ import { openChannel, opensChannel } from "./http/channel.ts";
 import { CHANNEL_KEY } from "./http/channel-messages.ts";
 import { askHub, insideHub } from "./http/hub-client.ts";
 import { ChannelSocket } from "./hub/channel-socket.ts";
+import type { HubRpc } from "./hub/rpc.ts";
 import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
-import { buildIndexes } from "./store/database.ts";
+import { buildIndexes, StoreUnavailable } from "./store/database.ts";
+import { JobLookups } from "./store/job-lookups.ts";
 import { applyRetention } from "./store/retention.ts";
 
 export { Settler } from "./hub/settler.ts";
 
-/** The hub. Outside Cloudflare it also has the router in it, for the requests that the front sends together. */
-export class WorkerHub extends Hub {
+/** The hub. Outside Cloudflare it also has the router in it, for the requests that the front sends together, and reads D1 for all routers. */
+export class WorkerHub extends Hub implements HubRpc {
+  readonly #lookups = new JobLookups(this.env.DB);
+
   override async fetch(request: Request): Promise<Response> {
     if (!opensChannel(request, this.env[CHANNEL_KEY])) return super.fetch(request);
     const env = insideHub(this.env, this);
@@ -23,6 +27,16 @@ export class WorkerHub extends Hub {
       gather: (read) => this.gather(read),
       dial: (far) => new ChannelSocket(far, this),
     });
+  }
+
+  async lookUp(id: string): ReturnType<HubRpc["lookUp"]> {
+    try {
+      return { ok: true, value: await this.#lookups.find(id) };
+    } catch (error) {
+      // An error would lose its class on its way to the router.
+      if (error instanceof StoreUnavailable) return { ok: false, reason: error.safeReason };
+      throw error;
+    }
   }
 }
 

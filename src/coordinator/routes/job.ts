@@ -7,12 +7,13 @@ import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTr
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
+import { CHANNEL_KEY } from "../http/channel-messages.ts";
 import { answerJson, answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { type AcceptedJob, CLIENT_HEADER, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
+import { type AcceptedJob, CLIENT_HEADER, type FoundJob, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
-import { lookUpJob } from "../store/job-lookups.ts";
+import { StoreUnavailable } from "../store/database.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
 import { endedHere } from "../recent-jobs.ts";
 import { noteUse, tokenOf } from "../store/trust.ts";
@@ -103,11 +104,23 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
-  const row = asked?.job == null ? await lookUpJob(c.env, id) : null;
+  const row = asked?.job == null ? await lookUpJob(c, id, asked !== null) : null;
   // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
   if (asked === null && row?.status === "failed" && !isFree) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
+}
+
+/**
+ * Returns a job that the hub does not have, from D1; null if D1 does not have it. Where there is a channel, D1 is in the thread of the hub, and requests of all
+ * routers share queries there, if the hub answers: hundreds with one each delay every other job. A request cannot wait for the query of another one itself.
+ * @throws {StoreUnavailable}
+ */
+async function lookUpJob(c: AppContext, id: string, isReached: boolean): Promise<FoundJob | null> {
+  if (c.env[CHANNEL_KEY] === undefined || !isReached) return findJob(c.env.DB, id);
+  const found = await askHub(c.env, (hub) => hub.lookUp(id));
+  if (!found.ok) throw new StoreUnavailable(new Error(found.reason));
+  return found.value;
 }
 
 /** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
@@ -161,7 +174,7 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
     // Copied, because the headers of a fetched response cannot be changed.
     return new Response(c.req.raw.method === "HEAD" ? null : live.body, live);
   }
-  const row = await findJob(c.env.DB, id);
+  const row = await lookUpJob(c, id, live !== null);
   if (row !== null && isTerminal(row.status)) return eventStream(endedEvents({ ...row, json: jobJson(row) }, readLastEventId(lastEventId)));
   return live !== null && row === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }

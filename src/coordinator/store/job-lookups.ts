@@ -1,12 +1,13 @@
-// Reads jobs from D1 for the router inside the hub: on a job's way, a poll of a job that the hub no longer has.
-import { findJob, findJobs, type FoundJob } from "./jobs.ts";
+// Reads jobs from D1 together, for requests that come at the same time: on a job's way, a poll of a job that the hub no longer has.
+import type { FoundJob } from "../hub/rpc.ts";
+import { findJobs } from "./jobs.ts";
 
 /** The most jobs of one query: their results may have 1 MiB each. */
 export const MOST_TOGETHER = 8;
 
 /**
- * The jobs that polls look for in D1. One query runs at a time, and what comes meanwhile shares the next one: outside Cloudflare D1 runs in the thread of the
- * hub, and hundreds of polls of jobs that nobody has, one query each, delayed every other job by seconds.
+ * The jobs that requests look for in D1. One query runs at a time, and what comes meanwhile shares the next one: outside Cloudflare D1 runs in the thread of
+ * the hub, and hundreds of polls of jobs that nobody has, one query each, delayed every other job by seconds.
  */
 export class JobLookups {
   readonly #db: D1Database;
@@ -46,18 +47,4 @@ export class JobLookups {
     }
     this.#isReading = false;
   }
-}
-
-/** The lookups of a router inside the hub, by its `env`. Elsewhere a request cannot wait for the query of another one. */
-const shared = new WeakMap<WithD1, JobLookups>();
-type WithD1 = { DB: D1Database };
-
-/** The polls of the router with this `env` share their queries from now on. */
-export function shareLookups(env: WithD1): void {
-  shared.set(env, new JobLookups(env.DB));
-}
-
-/** Returns a job for a poll; null if D1 does not have it. @throws {StoreUnavailable} */
-export function lookUpJob(env: WithD1, id: string): Promise<FoundJob | null> {
-  return shared.get(env)?.find(id) ?? findJob(env.DB, id);
 }
