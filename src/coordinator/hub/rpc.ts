@@ -143,6 +143,9 @@ export type JobRow = {
 /** A job with its receipt and its number of attempts, as D1 has it. */
 export type FoundJob = JobRow & { attempt: number };
 
+/** The hash of the token that is bound to a user, since when, and when it was last marked as used, in ms since the epoch [TR2]. */
+export type BoundToken = { hash: string; boundAt: number; usedAt: number };
+
 /** A job of the list of a user. Times are in ms since the epoch. */
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
 
@@ -191,7 +194,9 @@ export interface HubRpc {
    * A job that the hub does not have, from D1; null if D1 does not have it. The reason is for the log: D1 did not answer. Only a router outside Cloudflare
    * asks this: there D1 is in the thread of the hub, and requests that share its queries leave time for others.
    */
-  lookUp(id: string): Promise<Result<FoundJob | null, string>>;
+  lookUpJob(id: string): Promise<Result<FoundJob | null, string>>;
+  /** The same for the token of a user; null without one. */
+  lookUpToken(userId: string): Promise<Result<BoundToken | null, string>>;
   /** A page of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
   userJobs(userId: string, page: PageRequest): Promise<UserJob[]>;
   /** The number of registered workers with an open socket. */

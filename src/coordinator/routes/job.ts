@@ -5,13 +5,24 @@ import type { CommitResponse } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTrustedWorker } from "../../protocol/rest.ts";
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
 import { toBase64 } from "../../receipt/bytes.ts";
 import { CHANNEL_KEY } from "../http/channel-messages.ts";
 import { answerJson, answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { type AcceptedJob, CLIENT_HEADER, type FoundJob, type NoSuchModelRefusal, type PageRequest, type StorageRefusal, type UserJob } from "../hub/rpc.ts";
+import {
+  type AcceptedJob,
+  type BoundToken,
+  CLIENT_HEADER,
+  type FoundJob,
+  type Hub,
+  type NoSuchModelRefusal,
+  type PageRequest,
+  type StorageRefusal,
+  type UserJob,
+} from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
@@ -111,14 +122,27 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
 }
 
-/**
- * Returns a job that the hub does not have, from D1; null if D1 does not have it. Where there is a channel, D1 is in the thread of the hub, and requests of all
- * routers share queries there, if the hub answers: hundreds with one each delay every other job. A request cannot wait for the query of another one itself.
- * @throws {StoreUnavailable}
- */
+/** Returns a job that the hub does not have, from D1; null if D1 does not have it. @throws {StoreUnavailable} */
 async function lookUpJob(c: AppContext, id: string, isReached: boolean): Promise<FoundJob | null> {
-  if (c.env[CHANNEL_KEY] === undefined || !isReached) return findJob(c.env.DB, id);
-  const found = await askHub(c.env, (hub) => hub.lookUp(id));
+  return sharesQueries(c) && isReached ? await shared(c, (hub) => hub.lookUpJob(id)) : await findJob(c.env.DB, id);
+}
+
+/** Returns the token of a user, from D1; null without one. @throws {StoreUnavailable} */
+async function lookUpToken(c: AppContext, userId: string): Promise<BoundToken | null> {
+  return sharesQueries(c) ? await shared(c, (hub) => hub.lookUpToken(userId)) : await tokenOf(c.env.DB, userId);
+}
+
+/**
+ * True outside Cloudflare, where D1 is in the thread of the hub: what strangers can ask hundreds of times at once shares queries there, because with one each
+ * they delay every other job. A request cannot wait for the query of another one itself.
+ */
+function sharesQueries(c: AppContext): boolean {
+  return c.env[CHANNEL_KEY] !== undefined;
+}
+
+/** The answer of the hub to a lookup. @throws {StoreUnavailable} */
+async function shared<T>(c: AppContext, lookUp: (hub: Hub) => Promise<Result<T, string>>): Promise<T> {
+  const found = await askHub(c.env, lookUp);
   if (!found.ok) throw new StoreUnavailable(new Error(found.reason));
   return found.value;
 }
@@ -191,7 +215,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
   const { user_id: userId } = query.data;
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
-  const bound = await tokenOf(c.env.DB, userId);
+  const bound = await lookUpToken(c, userId);
   if (bound === null || !provesUser(token.value, bound.hash)) return refuse(c, "user_token_required");
   await noteUse(c.env.DB, { userId, keys: [], usedAt: bound.usedAt, requestId: c.get("requestId") });
 

@@ -4,7 +4,8 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { app } from "../../../src/coordinator/app.ts";
 import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/channel.ts";
 import { CHANNEL_KEY, type ChannelRequest, OF_ANY_SIZE } from "../../../src/coordinator/http/channel-messages.ts";
-import { JobLookups, MOST_TOGETHER } from "../../../src/coordinator/store/job-lookups.ts";
+import { findJobs } from "../../../src/coordinator/store/jobs.ts";
+import { MOST_TOGETHER, SharedLookups } from "../../../src/coordinator/store/shared-lookups.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
@@ -138,7 +139,7 @@ describe("polls of jobs that the hub does not have", () => {
     const log: string[] = [];
     const raw = () => (log.push("query"), Promise.resolve([]));
     reads().mockImplementation(() => ({ bind: () => ({ raw }) }) as unknown as D1PreparedStatement);
-    const lookups = new JobLookups(env.DB);
+    const lookups = new SharedLookups(async (ids) => new Map((await findJobs(env.DB, ids)).map((job) => [job.id, job])));
     let timer: ReturnType<typeof setTimeout> | undefined;
     const tick = (): void => {
       if (log.at(-1) !== "timer") log.push("timer");
@@ -183,6 +184,25 @@ describe("requests that the front passes on, for jobs that the hub does not have
     expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 38 }, () => 404), 200, 200]);
     expect(await answers[38]?.json()).toMatchObject({ id, status: "completed", receipt: { job_id: id } });
     expect(await answers[39]?.text()).toMatch(new RegExp(`event: done\\ndata: .*"id":"${id}"`));
+    expect(queries.mock.calls.length).toBeLessThan(20);
+  });
+
+  test("[JB14, LM2] lists of the jobs of users share queries of D1 too, and a token counts for its own user only", async () => {
+    const hub = new TestHub();
+    const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const user of [one, two]) {
+      const init = { method: "POST", headers: { "x-user-token": `token-of-${user}` }, body: JSON.stringify({ user_id: user }) };
+      expect((await hub.request("/v1/trust/create", init)).status).toBe(201);
+    }
+    const id = await hub.commit("cheap", { user_id: one });
+    const list = (user: string, token = `token-of-${user}`) => hub.request(`/v1/jobs?user_id=${user}`, { headers: { "x-user-token": token } });
+    const queries = vi.spyOn(env.DB, "prepare");
+    const answers = await Promise.all([...Array.from({ length: 37 }, () => list(crypto.randomUUID())), list(one, `token-of-${two}`), list(two), list(one)]);
+    expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 38 }, () => 401), 200, 200]);
+    expect(answers.slice(38).map(({ body }) => body)).toEqual([
+      { jobs: [], next: null },
+      { jobs: [expect.objectContaining({ id })], next: null },
+    ]);
     expect(queries.mock.calls.length).toBeLessThan(20);
   });
 
