@@ -1,5 +1,5 @@
-// Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: front.ts moves the bytes.
-import { type Rate, TokenBucket } from "../src/coordinator/rates.ts";
+// Reads the headers of WebSocket frames (RFC 6455, section 5.2), and decides which frames of a client may reach workerd. Pure: its users move the bytes.
+import { type Rate, TokenBucket } from "../src/coordinator/rates/token-bucket.ts";
 import { LIMITS, KiB, MiB } from "../src/protocol/limits.ts";
 import { SECOND } from "../src/protocol/times.ts";
 
@@ -30,17 +30,17 @@ export const MESSAGE_MS = 60 * SECOND;
 /** Bytes of messages that all sockets of one client have begun and not finished. */
 const UNFINISHED_PER_CLIENT = 64 * MiB;
 
-/** Frames of any kind: so many times what the hub reads, so that the hub decides first about honest workers. */
+/** The front allows so many times the frames that the hub reads, so that an honest worker meets the limits of the hub first. */
 const MORE_THAN_HUB = 4;
 /** Pings, pongs and empty frames, which workerd would read without the hub. */
 const SMALL_FRAMES: Rate = { perSecond: 10, burst: 100 };
-/** How many sockets of one client may use their flows in full at the same time. */
+/** How many sockets of one client may send at their full rate at the same time. */
 const SOCKETS_AT_FULL_RATE = 16;
 
 const times = ({ perSecond, burst }: Rate, factor: number): Rate => ({ perSecond: perSecond * factor, burst: burst * factor });
 
-/** The budgets of one sender: of a socket, or of all sockets of a client. */
-class FrameFlows {
+/** The token buckets of one sender: of a socket, or of all sockets of a client. */
+class FrameBuckets {
   readonly #all: TokenBucket;
   readonly #small: TokenBucket;
 
@@ -58,11 +58,11 @@ class FrameFlows {
 
 /** What all sockets of one client share. */
 export class ClientFrames {
-  readonly flows: FrameFlows;
+  readonly buckets: FrameBuckets;
   unfinishedBytes = 0;
 
   constructor(messages: Rate, now: number) {
-    this.flows = new FrameFlows(messages, SOCKETS_AT_FULL_RATE, now);
+    this.buckets = new FrameBuckets(messages, SOCKETS_AT_FULL_RATE, now);
   }
 }
 
@@ -116,7 +116,7 @@ export class FrameReader {
 export class FrameGuard {
   readonly #reader = new FrameReader();
   readonly #client: ClientFrames | null;
-  readonly #flows: FrameFlows;
+  readonly #buckets: FrameBuckets;
   #messageBytes = 0;
   #parts = 0;
   #isOpen = false;
@@ -125,7 +125,7 @@ export class FrameGuard {
   /** `messages` is what the hub reads of a socket. `client` is what all sockets of its address share; null if the address is not known. */
   constructor(messages: Rate, client: ClientFrames | null, now: number) {
     this.#client = client;
-    this.#flows = new FrameFlows(messages, 1, now);
+    this.#buckets = new FrameBuckets(messages, 1, now);
   }
 
   /** Reads the next bytes. If it returns a refusal, these bytes must not be passed on. */
@@ -142,7 +142,7 @@ export class FrameGuard {
     return this.#begunAt !== null && now - this.#begunAt > MESSAGE_MS;
   }
 
-  /** The time until now does not count: nobody has read what the client sent. */
+  /** Starts the time limit of an unfinished message again: until now the front did not read what the client sent. */
   excuse(now: number): void {
     if (this.#begunAt !== null) this.#begunAt = now;
   }
@@ -173,7 +173,7 @@ export class FrameGuard {
     const wrong = frame.hasReserved || !frame.isMasked || frame.opcode > LAST_CONTROL || (frame.opcode > LAST_DATA && !isControl);
     if (wrong || (isControl && (!frame.isLast || frame.length > CONTROL_BYTES))) return { code: 1002, reason: "not a frame of RFC 6455" };
     const isSmall = isControl || frame.length === 0;
-    if (!this.#flows.take(isSmall, now) || this.#client?.flows.take(isSmall, now) === false) return { code: 1008, reason: "too many frames" };
+    if (!this.#buckets.take(isSmall, now) || this.#client?.buckets.take(isSmall, now) === false) return { code: 1008, reason: "too many frames" };
     return isControl ? null : this.#judgePart(frame, now);
   }
 

@@ -9,10 +9,10 @@ import { codeOf } from "../src/worker/node/error-code.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import type { ShortRequest } from "./front-short-requests.ts";
 
-/** An answer of the hub; `"lost"` if the channel ended before it came, and `"large"` if it must be asked for at workerd. */
+/** An answer of the hub; `"lost"` if the channel ended before it came; `"large"` if it is too large for the channel, so that workerd must be asked. */
 export type ShortAnswer = { status: number; headers: [name: string, value: string][]; body: string | Buffer } | "lost" | "large";
 
-/** What comes for a worker's socket. */
+/** Gets the frames and the close that come for a worker's socket. */
 export type SocketReader = { frame(text: string | Buffer): void; close(code: number, reason: string): void };
 
 /** So many requests may wait for their answers. Others are passed on as bytes. */
@@ -21,7 +21,7 @@ const MOST_WAITING = 4_096;
 const MESSAGE_BYTES = 1 * MiB;
 /** While the hub has not read so many bytes, no worker with a long frame is read, so that the frames of others need not wait for more. */
 const FULL_BYTES = 1 * MiB;
-/** While it has not read so many, no worker that sends anything is read, and requests are passed on. */
+/** While the hub has not read so many bytes, no worker that sends anything is read, and requests are passed on. */
 const MOST_BYTES = 8 * MiB;
 const AGAIN_MS = 200;
 
@@ -35,7 +35,7 @@ export class HubChannel {
     ...{ most: MESSAGE_BYTES, later: (flush) => void setImmediate(() => this.#sendNext(flush)) },
     send: (message) => this.#send(message),
   });
-  /** How many messages the hub has not done yet, and what sends the next one. */
+  /** How many messages the hub has not handled yet, and the function that sends the next one. */
   #undone = 0;
   #held: (() => void) | null = null;
   #next = 1;
@@ -82,7 +82,7 @@ export class HubChannel {
     this.#send(longMessage([socket], data));
   }
 
-  /** True if nothing more must be read of a worker whose last frame is long, or is not: `resume` is called when it may go on. */
+  /** True if the front must read nothing more of this worker, whose last frame `isLong` or not; `resume` is called when it may go on. */
   holds(isLong: boolean, resume: () => void): boolean {
     if (this.#socket.bufferedAmount <= (isLong ? FULL_BYTES : MOST_BYTES)) return false;
     this.#paused.push(resume);
@@ -118,7 +118,7 @@ export class HubChannel {
   #open(): WebSocket {
     const socket = this.#dial();
     socket.on("message", (data: Buffer) => this.#read(data));
-    // Its close follows. That workerd is not there, or has ended, is said elsewhere.
+    // Its close follows. If workerd is not there, or has ended, other code reports that.
     socket.on("error", (error) => {
       if (!["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE"].includes(codeOf(error)) && !this.#isLeaving) console.error(`the channel failed: ${error.message}`);
     });
@@ -137,7 +137,7 @@ export class HubChannel {
     return socket;
   }
 
-  /** What comes while the hub works waits for it: so it shares a message, and a write of the hub's journal. */
+  /** Sends now if the hub is idle. Otherwise it waits: what comes meanwhile then shares one message, and one write of the hub's journal. */
   #sendNext(flush: () => void): void {
     if (this.#undone === 0) flush();
     else this.#held = flush;

@@ -1,7 +1,8 @@
 // What the front counts for each client: its connections, how fast it opens them, and the frames that its sockets share. Pure: front.ts moves the bytes.
 import { isIP } from "node:net";
 import { readSettings } from "../src/coordinator/config.ts";
-import { type Rate, networkOf, shareOwner, TokenBucket } from "../src/coordinator/rates.ts";
+import { networkOf, shareOwner } from "../src/coordinator/rates/network.ts";
+import { type Rate, TokenBucket } from "../src/coordinator/rates/token-bucket.ts";
 import { isLoopback } from "../src/protocol/text.ts";
 import { SECOND } from "../src/protocol/times.ts";
 import { ClientFrames } from "./frame-guard.ts";

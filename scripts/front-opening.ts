@@ -16,13 +16,13 @@ export const IDLE_MS = 15_000;
 /** A request that is not complete after so long, or after so many pieces, is passed on: workerd has time limits for its rest. */
 const INCOMPLETE_MS = 1_000;
 const MOST_PIECES = 8;
-/** So many bytes may wait behind a request before its client is not read any more. */
+/** The most bytes that may wait behind a request. A client that has sent more is not read until it has its answer. */
 const WAITING_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 type Answer = Exclude<ShortAnswer, string>;
 
-/** What an opening needs. */
+/** The parts of an opening. */
 type OpeningParts = {
   client: Socket;
   /** Who is counted for the connection; null if nobody is known. */
@@ -43,7 +43,7 @@ type OpeningParts = {
 /** One connection of a client that has sent nothing but short requests. */
 export class Opening {
   readonly #parts: OpeningParts;
-  /** What was read and is not asked, answered or passed on. */
+  /** The bytes that were read and wait: they were neither sent to the hub nor passed on. */
   #bytes: Buffer = NOTHING;
   #pieces = 0;
   /** The request that waits for its answer. */
@@ -53,7 +53,7 @@ export class Opening {
   #activeAt: number;
   readonly #onData = (chunk: Buffer): void => this.#read(chunk);
   readonly #onDrain = (): void => this.#goOn();
-  // Who ends its half of the connection has left, as in a passage.
+  // A client that ends its half of the connection has left, as in a passage.
   readonly #onEnd = (): void => this.#parts.client.destroySoon();
 
   constructor(parts: OpeningParts) {
@@ -76,7 +76,7 @@ export class Opening {
     else if (idle > IDLE_MS) this.#parts.client.destroySoon();
   }
 
-  /** True while nothing more is asked: a request waits for its answer, or an answer for its client. So at most one of each is kept. */
+  /** True while no further request is sent to the hub: a request waits for its answer, or an answer for its client. So at most one of each is kept. */
   get #isBusy(): boolean {
     return this.#asked !== null || this.#parts.stalls.has(this);
   }
@@ -121,7 +121,7 @@ export class Opening {
 
   #ask(request: ShortRequest): void {
     this.#parts.channel.ask(request, (answer) => {
-      // Nobody listens any more where it could be passed on.
+      // The coordinator stops: workerd accepts no connection any more, so the request cannot be passed on.
       if (answer === "large" && this.#isLeaving && request.body === null) this.#ask({ ...request, body: OF_ANY_SIZE });
       else this.#answer(answer);
     });
@@ -133,7 +133,7 @@ export class Opening {
     socket.dial((answer) => {
       if (typeof answer === "string" || answer.status !== 101) return this.#answer(answer);
       if (client.writableEnded || client.destroyed) return socket.giveUp();
-      this.#let();
+      this.#detach();
       begin(this.#bytes);
     });
   }
@@ -164,12 +164,12 @@ export class Opening {
   }
 
   #pass(bytes: Buffer): void {
-    this.#let();
+    this.#detach();
     this.#parts.pass(bytes);
   }
 
-  /** The connection belongs to another from now on. */
-  #let(): void {
+  /** Stops reading: another object owns the connection from now on. */
+  #detach(): void {
     this.#parts.client.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
   }
 }
@@ -182,7 +182,7 @@ function headOf({ status, headers, body }: Answer, isLast: boolean): string {
   return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
 }
 
-/** What a client hears if the hub was started again before it had answered [API1]. */
+/** The answer to a client if the hub restarted before it had answered [API1]. */
 function lostAnswer(): Answer {
   const id = randomUUID();
   return {

@@ -1,5 +1,5 @@
-// One connection of a client with the one to workerd that belongs to it: the front passes its bytes on, and the frames of a WebSocket only as frame-guard.ts
-// allows. It knows of HTTP only what tells where frames begin.
+// One connection of a client, and the one to workerd that belongs to it: the front passes bytes on between them, and the frames of a WebSocket only as
+// frame-guard.ts allows. It reads only so much of HTTP that it knows where frames begin.
 import { connect, type Socket } from "node:net";
 import { CLOSE } from "../src/protocol/worker-messages.ts";
 import { codeOf } from "../src/worker/node/error-code.ts";
@@ -12,13 +12,13 @@ import type { Stalls } from "./front-stalls.ts";
 export const SILENT_MS = 90_000;
 /** How long a client may take to read its close frame. */
 export const CLOSING_MS = 5_000;
-/** When a connection to workerd is tried again that the system could not queue. */
+/** The pause before another try to connect to workerd, after the system could not queue the connection. */
 const AGAIN_MS = 50;
 
 const HEAD_END = "\r\n\r\n";
 /**
- * How workerd's switch to WebSocket begins. No body of the coordinator has these bytes: JSON, events and pages have no raw CR. So a search finds each switch,
- * and nothing else.
+ * The first bytes of workerd's switch to WebSocket. No body of the coordinator has them: JSON, events and pages have no raw CR. So a search for them finds
+ * every switch and nothing else.
  */
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\n";
 /** The first byte of a TLS connection (RFC 8446, 5.1): somebody wrote https:// for http://. */
@@ -30,8 +30,8 @@ const READ = Buffer.allocUnsafeSlow(64 * 1024);
 export type WorkerdAddress = { host: string; port: number } | { path: string };
 
 /**
- * Connects to workerd for a client. If more connections wait there than the system keeps, a Unix socket refuses the next one at once, where TCP would try again
- * by itself. `read` gets what workerd sends, and returns false to get nothing more until `resume`.
+ * Connects to workerd for a client. If more connections wait there than the system keeps, a Unix socket refuses the next one at once, and this tries again; TCP
+ * tries again by itself. `read` gets what workerd sends, and returns false to get nothing more until `resume`.
  */
 export function reach(to: WorkerdAddress, client: Socket, read: (chunk: Buffer) => boolean, reached: (workerd: Socket) => void): void {
   // One buffer for all connections: a copy of what was read costs less than 64 KiB of new memory for each read.
@@ -52,14 +52,14 @@ export class Passage {
   readonly #client: Socket;
   readonly #workerd: Socket;
   readonly #parts: Parts;
-  /** Who is counted for this connection, and who answers for its frames; null if nobody is known. */
+  /** The client that this connection and its frames count for; null if it is not known. */
   #owner: Client | null;
   readonly #requests: RequestReader;
   /** The last bytes of workerd's, in which a switch may begin. */
   #tail: Buffer = NOTHING;
   /** The head of an upgrade, if it is the last thing that was passed on. */
   #upgrade: string | null = null;
-  /** Whether workerd has answered since that head, perhaps an earlier request. */
+  /** Whether workerd has answered since that head; the answer may belong to an earlier request. */
   #isAnswered = false;
   /** What follows the head, while workerd has not answered. */
   #buffered: Buffer = NOTHING;
@@ -141,7 +141,7 @@ export class Passage {
 
   /** Passes bytes of requests on, up to the end of an upgrade's head: what follows waits until workerd has answered. */
   #request(chunk: Buffer): void {
-    // Otherwise such a client would hear nothing until the time for its head is over.
+    // Otherwise such a client would get no answer until the time limit of its head.
     if (chunk[0] === TLS_HANDSHAKE && this.#workerd.bytesWritten === 0) return this.#refuseRequest();
     // The head and the body of a request are one write.
     this.#workerd.cork();
@@ -154,7 +154,7 @@ export class Passage {
     this.#buffer(upgrade.rest);
   }
 
-  /** Ends a connection whose requests are not certain: one that does not name its client could be among them. Nor is anything passed on for a CONNECT. */
+  /** Ends a connection whose requests are not certain: one of them might not name its client. A connection with a CONNECT ends here too. */
   #refuseRequest(): void {
     this.#isRefused = true;
     const isFirst = this.#workerd.bytesWritten === 0;
@@ -260,7 +260,7 @@ export class Passage {
     this.#fromClient(buffered);
   }
 
-  /** Says why, if a frame of workerd's has just ended, and ends both connections. workerd sees a broken one. */
+  /** Ends both connections; workerd sees a broken one. The client gets a close frame with the reason, unless it is in the middle of another frame. */
   #refuse(refusal: Refusal): void {
     this.#isRefused = true;
     this.#workerd.destroy();
@@ -281,7 +281,7 @@ export class Passage {
     this.#hangUp();
   }
 
-  /** Ends the client's connection. What it still sends is read and thrown away, because a reset could overtake the last bytes. */
+  /** Ends the client's connection. The front reads what the client still sends and drops it, because a reset could overtake the last bytes. */
   #hangUp(last: Uint8Array | string = NOTHING): void {
     this.#client.end(last);
     this.#client.resume();

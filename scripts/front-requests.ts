@@ -1,14 +1,14 @@
-// Where the requests of a connection begin, for the front: so it knows which head a switch to WebSocket answers, and can name the client in each head. Pure:
-// front.ts moves the bytes.
+// Finds where each request of a connection begins. So the front knows which head a switch to WebSocket answers, and can name the client in each head. Pure:
+// front-passage.ts moves the bytes.
 
-/** No switch is trusted after a longer head, and the front does not name the client in it. workerd takes heads of 64 KiB at most. */
+/** The longest head that the front reads. After a longer one it trusts no switch and names no client. workerd accepts heads of 64 KiB at most. */
 export const LONGEST_HEAD = 32 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r?\n/i;
-/** Every member that may tell of a body, and the only forms of it whose end is certain. */
+/** Every header that may announce a body, and the only two forms of these headers with which the end of the body is certain. */
 const BODY = /\n(?:content-length|transfer-encoding)[ \t]*:/gi;
 const LENGTH = /\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r?\n/i;
 const CHUNKED = /\ntransfer-encoding:[ \t]*chunked[ \t]*\r?\n/i;
-/** A chunk begins so: without extensions, which nobody sends. */
+/** The first line of a chunk, without extensions, which nobody sends. */
 const CHUNK_SIZE = /^([\da-f]{1,8})\r\n$/i;
 const LONGEST_CHUNK_SIZE = 10;
 const CRLF = "\r\n";
@@ -21,8 +21,8 @@ export type Upgrade = { head: string; rest: Buffer };
 
 /**
  * Reads the requests of one connection as workerd does (`readHeader` of KJ's http.c++): a head ends with an empty line, and a line with LF, with or without CR.
- * If it read otherwise, a client could put bytes between the two ends, and the frames that workerd reads would not be those that the front counts. As soon as a
- * place is not certain, no later head counts as an upgrade.
+ * If both disagreed where a head ends, a client could put bytes between the two ends, and workerd would read other frames than the front counts. As soon as it
+ * is not certain where a request begins, no later head counts as an upgrade.
  */
 export class RequestReader {
   readonly #pass: (bytes: Buffer) => void;
@@ -35,20 +35,20 @@ export class RequestReader {
   #asksForTunnel = false;
 
   /**
-   * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark nothing is passed on from the first place
-   * on that is not certain, because a head without it could follow.
+   * `pass` gets the bytes for workerd, heads in one piece. `mark` is a line that is added to each head. With a mark, nothing more is passed on as soon as the
+   * beginning of a request is not certain, because a head without the mark could follow.
    */
   constructor(pass: (bytes: Buffer) => void, mark: string | null = null) {
     this.#pass = pass;
     this.#mark = mark === null ? null : Buffer.from(mark, "latin1");
   }
 
-  /** True if what it reads is not certain any more, and is not passed on. */
+  /** True if it is not certain where the next request begins, so that nothing more is passed on. */
   get isRefused(): boolean {
     return this.#isLost && (this.#mark !== null || this.#asksForTunnel);
   }
 
-  /** True if it is refused because of a CONNECT, for which workerd writes a line into the log each time. */
+  /** True if it is refused because of a CONNECT: workerd writes a line into the log for each one. */
   get asksForTunnel(): boolean {
     return this.#asksForTunnel;
   }
@@ -102,7 +102,7 @@ export class RequestReader {
 
   #marked(head: Buffer): Buffer {
     if (this.#mark === null) return head;
-    // Before the empty line: of several lines with the same name the last one counts.
+    // The mark stands before the empty line, because the last of several headers with the same name counts.
     const end = head.length - (head.at(-2) === RETURN ? 2 : 1);
     return Buffer.concat([head.subarray(0, end), this.#mark, head.subarray(end)]);
   }
@@ -164,13 +164,13 @@ function isConnect(head: Buffer): boolean {
   return /^connect[ \t]/i.test(head.toString("latin1", 0, "connect ".length));
 }
 
-/** The bytes of the body that follows a head, or its reader; null if that is not certain. */
+/** The length of the body that follows a head, or a reader of it; null if its end is not certain. */
 function bodyOf(head: string): number | ChunkedBody | null {
-  // A head that begins with an empty line is none. KJ ends a line of a head at a CR alone too, and joins a line that begins with a space.
+  // A head must not begin with an empty line. KJ also ends a line at a CR alone, and joins a line that begins with a space to the line before.
   if (/^[\r\n]|\r(?!\n)|\n[ \t]|\0/.test(head)) return null;
-  const members = head.match(BODY) ?? [];
-  if (members.length === 0) return 0;
-  if (members.length > 1) return null;
+  const announced = head.match(BODY) ?? [];
+  if (announced.length === 0) return 0;
+  if (announced.length > 1) return null;
   const [, length] = LENGTH.exec(head) ?? [];
   if (length !== undefined) return Number(length);
   return CHUNKED.test(head) ? new ChunkedBody() : null;

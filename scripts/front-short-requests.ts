@@ -1,5 +1,5 @@
-// Which requests of a connection the front can hand to the hub on the socket that all share: commits and polls in their plainest form. Every other one goes to
-// workerd as bytes. Pure: front-opening.ts moves the bytes.
+// Recognizes short requests: commits and polls in their plainest form, which the front hands to the hub on the socket that all share. Every other request goes
+// to workerd as bytes. Pure: front-opening.ts moves the bytes.
 import { isUtf8 } from "node:buffer";
 
 /** A request that can go with others, and how many bytes of the connection it was. The names of its headers are in lower case. */
@@ -14,8 +14,8 @@ const COMMIT = "POST /v1/jobs/commit/";
 const SOCKET = "GET / ";
 const REQUEST_LINE =
   /^(?:GET (?=\/v1\/jobs\/[\da-f])|POST (?=\/v1\/jobs\/commit))(\/v1\/jobs\/(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\?wait=\d{1,9})?|commit\/(?:fast|cheap))) HTTP\/1\.1$/;
-/** A name that is a token, and a value of printable ASCII without spaces around it (RFC 9112, 5). There is one way only to read the blanks. */
-const MEMBER = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(?![ \t])((?:[!-~](?:[ -~]*[!-~])?)?)[ \t]*$/;
+/** A header: a name that is a token, and a value of printable ASCII without blanks around it (RFC 9112, 5). The pattern matches blanks in only one way. */
+const HEADER = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(?![ \t])((?:[!-~](?:[ -~]*[!-~])?)?)[ \t]*$/;
 /** A worker dials the address of its coordinator, without a path. */
 const SOCKET_LINE = /^GET (\/) HTTP\/1\.1$/;
 /** Base64 of 16 bytes (RFC 6455, 4.1). */
@@ -27,12 +27,12 @@ const HEAD_END = "\r\n\r\n";
 const TEXT = new TextDecoder();
 /** Headers that change how a request is read or answered. Such a request is passed on. */
 const SPECIAL = new Set(["transfer-encoding", "upgrade", "expect", "te", "trailer", "http2-settings", "proxy-connection", "sec-websocket-protocol"]);
-/** What a connection is asked to do with a short request, and with an upgrade. */
+/** The values of `Connection` that a short request, and an upgrade, may have. */
 const KEEPS = /^keep-alive$/i;
 const UPGRADES = /^(?:keep-alive, ?)?upgrade$/i;
-/** Headers of the connection, which end here. */
+/** Headers of the connection itself: they are not sent to the hub. */
 const HOP = new Set(["connection", "keep-alive"]);
-/** Headers of which a second one has a meaning of its own. */
+/** Headers that a short request may have only once. */
 const SINGLE = new Set(["host", "content-length", "upgrade", "sec-websocket-key", "sec-websocket-version"]);
 
 /**
@@ -93,7 +93,7 @@ function readHead(head: string, requestLine: RegExp): { target: string; host: st
   const single = new Map<string, string>();
   const headers: [string, string][] = [];
   for (const line of lines) {
-    const [, written, value = ""] = MEMBER.exec(line) ?? [];
+    const [, written, value = ""] = HEADER.exec(line) ?? [];
     if (written === undefined) return null;
     const name = written.toLowerCase();
     if ((SPECIAL.has(name) && !(isUpgrade && name === "upgrade")) || single.has(name)) return null;

@@ -1,11 +1,11 @@
 // The connections of the front whose clients read nothing of what waits for them. Pure.
 import type { Client } from "./front-clients.ts";
 
-/** A client that reads nothing of what waits for it for so long is dropped: workerd would keep all that follows. */
+/** A client that reads nothing for so long, although bytes wait for it, is dropped: workerd would keep all that follows. */
 export const STALLED_MS = 60_000;
 /**
- * So many connections may have a client that reads nothing. For one more, the client with the most of them loses its oldest one. workerd or the front keeps up
- * to a few MiB for each. Who reads slowly is hardly ever among them: first the buffers of the system must be full.
+ * How many connections may have a client that reads nothing. If there is one more, the client with the most of them loses its oldest one. workerd or the front
+ * keeps up to a few MiB for each. A client that only reads slowly hardly ever counts: first the buffers of the system must be full.
  */
 export const MOST_STALLED = 128;
 
@@ -26,7 +26,7 @@ export class Stalls {
     if (this.#since.has(connection)) return;
     this.#since.set(connection, now);
     if (this.#since.size <= this.#most) return;
-    // So a client with many connections cannot have those of another one dropped.
+    // The client with the most loses one. So a client with many connections cannot cause the loss of another client's connection.
     const shares = [...Map.groupBy(this.#since.keys(), ({ owner }) => owner).values()];
     shares.reduce((one, other) => (other.length > one.length ? other : one))[0]?.end();
   }

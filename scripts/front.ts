@@ -11,24 +11,17 @@ import type { ShortRequest } from "./front-short-requests.ts";
 import { WorkerSocket } from "./front-socket.ts";
 import { MOST_STALLED, Stalls } from "./front-stalls.ts";
 
-/** Files that workerd needs for itself. */
-const OWN_FILES = 128;
-/** Files that workerd opens for one connection at most: a worker's socket needs two. */
-const FILES_PER_CONNECTION = 3;
-const LEAST = 8;
-/** More would use up the ports of the loopback interface, where workerd has one. */
-const MOST = 20_000;
-/** How often the times of connections are looked at. */
+/** How often the front looks for connections that are over their time limits. */
 const SWEEP_MS = 1_000;
 
-/** What a front is told. */
+/** The options of a front. */
 export type FrontOptions = ClientOptions & {
   host: string;
   port: number;
   to: WorkerdAddress;
   /** Connections at the same time; one more is closed at once. */
   most: number;
-  /** The header in which workerd is told the address of a client; null if a proxy names it. Nobody else may know its name. */
+  /** The header that tells workerd the address of a client; null if a proxy sets one. Its name is secret, so that no client can send it. */
   peerHeader: string | null;
   /** Where the channel for short requests is opened, with which headers, and whether commits go there too; null for none. */
   channel: { to: WorkerdAddress; headers: Record<string, string>; commits: boolean } | null;
@@ -40,11 +33,6 @@ const TUNING: FrontTuning = {
   ...{ now: () => performance.now(), sweepMs: SWEEP_MS, mostStalled: MOST_STALLED },
   addressOf: ({ remoteAddress = "" }) => remoteAddress,
 };
-
-/** How many connections workerd can have if it may open so many files. */
-export function connectionsFor(files: number): number {
-  return Math.min(MOST, Math.max(LEAST, Math.floor((files - OWN_FILES) / FILES_PER_CONNECTION)));
-}
 
 /** A front that listens. When the coordinator stops, `leave` lets short requests end and takes no more, and `endSockets` ends each WebSocket with 1012. */
 export type Front = Server & { leave(): void; endSockets(): void };
@@ -123,7 +111,7 @@ export async function listenInFront(options: FrontOptions, tuning: FrontTuning =
   server.maxConnections = options.most;
   server.listen({ host: options.host, port: options.port });
   await once(server, "listening");
-  // One connection that the system could not give ends nothing.
+  // If the system could not accept one connection, the front goes on.
   server.on("error", (error) => console.error(`a connection was not accepted: ${error.message}`));
   return Object.assign(server, {
     leave: (): void => {

@@ -11,7 +11,7 @@ const COORDINATOR = "src/coordinator/";
  */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   "log.ts": [],
-  "rates.ts": [],
+  rates: [],
   "tuning.ts": [],
   "deadline.ts": [],
   "recent-jobs.ts": ["deadline.ts", "tuning.ts"],
@@ -23,8 +23,8 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   store: ["dispatch", "hub/rpc.ts", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
   payment: ["chain", "config.ts", "deadline.ts", "log.ts", "tuning.ts"],
   stake: ["chain", "store", "log.ts"],
-  hub: ["dispatch", "hub/rpc.ts", "payment", "stake", "store", "stream", "config.ts", "deadline.ts", "log.ts", "rates.ts", "recent-jobs.ts", "tuning.ts"],
-  http: ["hub/rpc.ts", "store", "config.ts", "deadline.ts", "log.ts", "rates.ts", "tuning.ts"],
+  hub: ["dispatch", "hub/rpc.ts", "payment", "stake", "store", "stream", "config.ts", "deadline.ts", "log.ts", "rates", "recent-jobs.ts", "tuning.ts"],
+  http: ["hub/rpc.ts", "store", "config.ts", "deadline.ts", "log.ts", "rates", "tuning.ts"],
   openapi: ["payment", "stream", "config.ts"],
   routes: ["http", "hub/rpc.ts", "openapi", "payment", "store", "stream", "log.ts", "recent-jobs.ts", "tuning.ts"],
   "app.ts": ["http", "routes"],

@@ -17,11 +17,11 @@ import { packageVersion } from "../src/worker/node/program.ts";
 import { buildPages } from "./build-pages.ts";
 import { coordinatorMetrics, Figures } from "./coordinator-metrics.ts";
 import { freePort, type Instance, INSTANCES, ROOT, WORKERD_OPTIONS, type WorkerdOptions } from "./coordinator-process.ts";
-import { connectionsFor, type Front, listenInFront } from "./front.ts";
+import { type Front, listenInFront } from "./front.ts";
 import { clientOptionsOf } from "./front-clients.ts";
 import type { WorkerdAddress } from "./front-passage.ts";
 import { unclearTestnetMode, unknownSetting } from "./ignored-settings.ts";
-import { openFiles } from "./open-files.ts";
+import { connectionsFor, neededFiles, openFiles } from "./open-files.ts";
 import { endOrphan, holdFolder, noteRuntime } from "./state-folder.ts";
 import { fileVariables, variables, wranglerFile } from "./variables.ts";
 import { WallClock } from "./wall-clock.ts";
@@ -42,10 +42,6 @@ const Options: z.ZodType<WorkerdOptions> = z.strictObject({
   metrics: z.strictObject({ host: z.string(), port: z.int() }).nullable(),
 });
 
-/** The files that an instance for real use needs: two for each of 5,000 sockets, one for each of 2,500 waiting requests, and some for sockets that linger. */
-const OPEN_FILES = 16_384;
-/** The same for a local one, which its owner and a few workers use. */
-const OPEN_FILES_LOCAL = 8_192;
 /** Edits within this time are one edit. */
 const EDIT_MS = 100;
 /** How long requests may take to end when an instance for real use stops. */
@@ -74,7 +70,7 @@ async function main(): Promise<void> {
   // workerd gets the environment of this process.
   delete process.env[WORKERD_OPTIONS];
   const files = openFiles();
-  const needed = asked.serves ? OPEN_FILES : OPEN_FILES_LOCAL;
+  const needed = neededFiles(asked.serves);
   const most = connectionsFor(files);
   // With fewer files connections alone could end workerd.
   const isScarce = files < needed;

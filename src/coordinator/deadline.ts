@@ -17,12 +17,12 @@ export async function within<T>(ms: number, call: PromiseLike<T>): Promise<T | t
   }
 }
 
-/** From the frame of a worker to the answer of a request that waits for it there are fewer, and from a request to what it changes. */
+/** More than a turn needs: from a worker's frame to the answer of a request that waits for it, or from a request to the changes that it makes. */
 const MICROTASKS = 32;
 const DONE = Promise.resolve();
 
 /**
- * Resolves when what follows in this turn of the event loop has happened: it comes a few microtasks later. A timer of 0 ms would take 45 µs, because workerd
+ * Resolves when everything that this turn of the event loop has begun is done: that takes a few microtasks. A timer of 0 ms would take 45 µs, because workerd
  * polls the system 16 times for it.
  */
 export async function endOfTurn(): Promise<void> {

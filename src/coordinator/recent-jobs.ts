@@ -64,7 +64,7 @@ export class RecentJobs {
   }
 }
 
-/** Those of the hub that last started in this isolate. */
+/** The recent jobs of the hub that last started in this isolate; null before the first start. */
 let here: RecentJobs | null = null;
 
 /** The recent jobs of a hub that starts. From now on the router answers from them, if it runs in this isolate, and those of an earlier hub are forgotten. */

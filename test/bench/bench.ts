@@ -96,11 +96,12 @@ async function measured({ system, running }: Started, number: number, plan: Plan
 }
 
 /**
- * Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs. What it finds becomes part of the system's figure with as
- * many workers.
+ * Measures parts of a job alone; counts the fsyncs of a job, and samples the functions that it runs, with as many jobs as the system can do and at the highest
+ * rate. What it finds becomes part of the system's figure with as many workers and jobs.
  */
 async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
-  const most = cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === null);
+  const figureAt = (load: number | null) => cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === load);
+  const most = figureAt(null);
   if (most === undefined) return;
   for (const probe of PROBES[name] ?? []) {
     const what = `round ${number}  ${name.padEnd(9)}  probe "${probe}"`;
@@ -110,9 +111,13 @@ async function measureParts({ system: { name, waits }, running }: Started, numbe
     most.probes[probe] = cell.cpuPerJob;
   }
   if (number > 1 || (!name.startsWith(OURS) && !name.startsWith(FLOOR))) return;
-  const load = { workers: RATE_WORKERS, rate: null, waits, seconds: plan.seconds, scene: null };
-  most.perJob.fsyncs = (await measure(running, load, { fsyncs: true })).perJob.fsyncs;
-  most.kinds = (await measure(running, load, { samples: true })).kinds;
+  for (const rate of [null, Math.max(...plan.rates)]) {
+    const load = { workers: RATE_WORKERS, rate, waits, seconds: plan.seconds, scene: null };
+    const figure = figureAt(rate);
+    if (figure === undefined) continue;
+    figure.perJob.fsyncs = (await measure(running, load, { fsyncs: true })).perJob.fsyncs;
+    figure.kinds = (await measure(running, load, { samples: true })).kinds;
+  }
 }
 
 /** The median time of one sync of the disk after a small write, ms. */

@@ -23,7 +23,7 @@ export type Cell = {
   cpuPerJob: number;
   /** The same for parts of a job by themselves, those that were measured. */
   probes: Partial<Record<Probe, number>>;
-  /** The share of each kind of functions in that CPU time; null where they were not sampled. */
+  /** The share of each kind of functions in {@link cpuPerJob}; null where they were not sampled. */
   kinds: Record<Kind, number> | null;
   /** Bytes, of all servers of the system. */
   memory: number;
@@ -64,6 +64,8 @@ export const BASE = "ours";
 export const ALONE = "ours-alone";
 /** What the platform needs for the same events. */
 export const FLOOR = "bare";
+/** The peer BullMQ, with each write on the disk before it is answered. */
+export const SYNCED = "bullmq-synced";
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -76,9 +78,12 @@ export function typical({ cells }: Results, system: string, workers: number, rat
   return median(cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate).map(figure));
 }
 
-/** The CPU time of a job of a system, divided by that of a poll that makes an RPC to the hub; NaN without such figures. With the front a poll makes none. */
+/**
+ * The CPU time of a job of ours or of bare workerd, divided by that of a poll that makes an RPC to the hub; NaN without such figures. With the front a poll
+ * makes none.
+ */
 export function jobInPolls({ cells }: Results, system: string, workers: number): number {
-  const polls = system.startsWith(BASE) ? ALONE : system;
+  const polls = system.startsWith(FLOOR) ? FLOOR : ALONE;
   const jobs = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === null).map(({ cpuPerJob }) => cpuPerJob);
   return median(jobs) / median(cells.flatMap((cell) => (cell.system === polls ? (cell.probes.poll ?? []) : [])));
 }

@@ -60,7 +60,7 @@ export function table(results: Results): string {
     ...dispatchTable(results),
     ...workTable(results, mostOf(results)),
     ...floorTable(results),
-    ...kindsTable(results, mostOf(results)),
+    ...kindsTable(results),
     ...remarks(results),
   ].join("\n\n");
 }
@@ -196,21 +196,28 @@ function floorTable(results: Results): string[] {
   ];
 }
 
-/** What the CPU of a job is used for: that of ours, and that of bare workerd. */
-function kindsTable({ cells, labels }: Results, workers: number): string[] {
+/** What the CPU of a job is used for, at full load and at the highest rate: that of ours, and that of bare workerd. */
+function kindsTable(results: Results): string[] {
+  const rate = Math.max(...results.plan.rates);
+  const most = mostOf(results);
+  const tables = [...kindsAt(results, `${most} workers`, most, null), ...kindsAt(results, `${rate} jobs/s`, 64, rate)];
+  if (tables.length === 0) return [];
+  return [...tables, "The shares of runs of a few seconds, sampled by Linux perf and sorted by the names of the functions (`test/bench/kinds.ts`)."];
+}
+
+function kindsAt({ cells, labels }: Results, load: string, workers: number, rate: number | null): string[] {
   const columns = Object.entries(labels).flatMap(([system, label]) => {
-    const own = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === null);
-    const kinds = own.find((cell) => cell.kinds !== null)?.kinds;
-    return kinds == null ? [] : [{ label, kinds, cpu: median(own.map(({ cpuPerJob }) => cpuPerJob)) }];
+    const own = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate);
+    const sampled = own.find((cell) => cell.kinds !== null);
+    return sampled?.kinds == null ? [] : [{ label, kinds: sampled.kinds, fsyncs: sampled.perJob.fsyncs, cpu: median(own.map(({ cpuPerJob }) => cpuPerJob)) }];
   });
   if (columns.length === 0) return [];
-  return [
-    markdown(
-      [`CPU µs per job, ${workers} workers`, ...columns.map(({ label }) => label)],
-      [...KINDS.map((kind) => [kind, ...columns.map(({ kinds, cpu }) => whole(kinds[kind] * cpu))]), ["all", ...columns.map(({ cpu }) => whole(cpu))]],
-    ),
-    "The shares of one run of a few seconds, sampled by Linux perf and sorted by the names of the functions (`test/bench/kinds.ts`).",
+  const rows = [
+    ...KINDS.map((kind) => [kind, ...columns.map(({ kinds, cpu }) => whole(kinds[kind] * cpu))]),
+    ["all", ...columns.map(({ cpu }) => whole(cpu))],
+    ["fsyncs per job", ...columns.map(({ fsyncs }) => hundredths(fsyncs ?? Number.NaN))],
   ];
+  return [markdown([`CPU µs per job, ${load}`, ...columns.map(({ label }) => label)], rows)];
 }
 
 const PROBED: readonly Probe[] = ["edge", "poll", "write", "receipt"];
@@ -228,7 +235,7 @@ function remarks({ cells, noise, pinned, skipped }: Results): string[] {
   ];
 }
 
-const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900", "#cb4b16", "#586e75"];
+const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900", "#cb4b16", "#586e75", "#3949ab", "#00897b", "#795548"];
 const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [760, 420, 60, 30, 50, 290];
 
 /** Jobs per second over the number of workers, as an SVG that is readable on light and on dark. */
@@ -302,7 +309,8 @@ Jobs per second: one job in progress for each worker. The seeker polls once, whe
 every 2 ms, or its commit waits for the end, and a latency counts from the moment at which the job was due. A measurement is made again if other programs used more
 than ${results.noise} cores meanwhile. [results.json](results.json) has every measurement.
 
-The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. Job ids have the same form everywhere (docs/decisions/0017). In the NATS system the workers talk to NATS itself, which only
+The peers do less than this coordinator: they have no tiers, pairings, payments, retries, time-outs or limits. Redis with "AOF everysec" syncs the disk once a second, and NATS every two
+minutes: at a power cut they lose jobs that they had acknowledged. This coordinator, bare workerd, graphile-worker, the plain Node program and BullMQ with "AOF always" acknowledge what is on the disk. Job ids have the same form everywhere (docs/decisions/0017). In the NATS system the workers talk to NATS itself, which only
 workers that are trusted may do. The plain Node program is the limit of what JavaScript can do with this work.
 
 Bare workerd is the limit of the platform: a Worker and one Durable Object with as many requests, RPCs, frames and SQL statements per job, which check the receipt and

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chownSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, ROOT } from "../../scripts/coordinator-process.ts";
-import { ALONE } from "./figures.ts";
+import { ALONE, SYNCED } from "./figures.ts";
 import { has, type Server, startServer } from "./processes.ts";
 
 /** A system that is up. `pids` are all of its servers. */
@@ -73,9 +73,9 @@ const BARE: System[] = [
 const installed = (): string | null => (readdirSync(PEERS).includes("node_modules") ? null : "the packages of test/bench/peers");
 const needs = (program: string) => (): string | null => installed() ?? (has(program) ? null : program);
 
-/** A peer whose state is in a server of its own; `start` starts that server on a port. */
+/** A peer whose state is in a server of its own; `start` starts that server on a port. `program` is its file in peers/, if it is not the name. */
 function onServer(
-  system: Pick<System, "name" | "label" | "missing">,
+  { program, ...system }: Pick<System, "name" | "label" | "missing"> & { program?: string },
   start: (folder: string, core: number | null, port: number) => Promise<{ server: Server; settings: Record<string, string>; natsPort?: number }>,
 ): System {
   return {
@@ -84,16 +84,25 @@ function onServer(
     async start(folder, core) {
       const [port, serverPort] = [await freePort(), await freePort()];
       const { server, settings, natsPort = null } = await start(folder, core, serverPort);
-      return together(port, natsPort, [await peer(system.name, port, settings, core), server]);
+      return together(port, natsPort, [await peer(program ?? system.name, port, settings, core), server]);
     },
   };
 }
 
-const BULLMQ = onServer({ name: "bullmq", label: "Hono + ws + BullMQ on Redis, AOF everysec", missing: needs("redis-server") }, async (folder, core, port) => {
-  const options = { port, bind: "127.0.0.1", dir: folder, appendonly: "yes", appendfsync: "everysec", save: "", "maxmemory-policy": "noeviction" };
-  const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  return { server: await startServer(["redis-server", ...flags], {}, /Ready to accept connections/, core), settings: { REDIS_PORT: String(port) } };
-});
+/** BullMQ, whose Redis syncs what it appends to its file as often as `appendfsync` says. */
+function bullmq(name: string, label: string, appendfsync: "everysec" | "always"): System {
+  return onServer({ name, label, program: "bullmq", missing: needs("redis-server") }, async (folder, core, port) => {
+    const options = { port, bind: "127.0.0.1", dir: folder, appendonly: "yes", appendfsync, save: "", "maxmemory-policy": "noeviction" };
+    const flags = Object.entries(options).flatMap(([option, value]) => [`--${option}`, String(value)]);
+    return { server: await startServer(["redis-server", ...flags], {}, /Ready to accept connections/, core), settings: { REDIS_PORT: String(port) } };
+  });
+}
+
+/** The peer of the targets, and the same as durable as ours: each write is on the disk before it is answered. */
+const BULLMQ: System[] = [
+  bullmq("bullmq", "Hono + ws + BullMQ on Redis, AOF everysec", "everysec"),
+  bullmq(SYNCED, "Hono + ws + BullMQ on Redis, AOF always", "always"),
+];
 
 const NATS = onServer({ name: "nats", label: "NATS JetStream, workers on NATS", missing: needs("nats-server") }, async (folder, core, port) => {
   const command = ["nats-server", "-a", "127.0.0.1", "-p", String(port), "-js", "-sd", folder];
@@ -144,7 +153,7 @@ const PLAIN: System = {
 };
 
 /** All systems, ours first. */
-export const SYSTEMS: readonly System[] = [...OURS, ...BARE, BULLMQ, NATS, POSTGRES, PLAIN];
+export const SYSTEMS: readonly System[] = [...OURS, ...BARE, ...BULLMQ, NATS, POSTGRES, PLAIN];
 
 function peer(name: string, port: number, env: Record<string, string>, core: number | null): Promise<Server> {
   return startServer([...NODE, join(PEERS, `${name}.ts`)], { PORT: String(port), ...env }, /^ready$/, core);

@@ -51,15 +51,15 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     "ST2",
     "a new tier is noted and not acted upon",
     "registration.ts",
-    "  changeOffer(state, worker, { tier }, ctx);\n  matchWorker(state, worker, ctx);\n",
+    "  changeProfile(state, worker, { tier }, ctx);\n  matchWorker(state, worker, ctx);\n",
     "  worker.tier = tier;\n",
   ),
   one(
     "ST2",
     "a tier that rises is offered nothing",
     "registration.ts",
-    "  changeOffer(state, worker, { tier }, ctx);\n  matchWorker(state, worker, ctx);\n",
-    "  changeOffer(state, worker, { tier }, ctx);\n",
+    "  changeProfile(state, worker, { tier }, ctx);\n  matchWorker(state, worker, ctx);\n",
+    "  changeProfile(state, worker, { tier }, ctx);\n",
   ),
   one("ST2", "a tier can only rise", "registration.ts", "worker.tier === tier) return;", 'worker.tier !== "Open") return;'),
   one(

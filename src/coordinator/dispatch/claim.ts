@@ -27,7 +27,7 @@ const SILENT_RECHECKED = 1_000;
 
 /** Gives a waiting job to the idle worker whose turn it is and that has not tried it, if there is one [JB2, JB3, JB11]. */
 export function matchJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  if (!isOnOffer(job, ctx)) return;
+  if (!isClaimable(job, ctx)) return;
   const untried = (key: string) => !job.tried.has(key);
   const worker = findWorker(state, job, ctx, untried) ?? findAfterSilence(state, job, ctx) ?? findArriving(state, job, ctx, untried);
   if (worker !== undefined) claim(state, job, worker, ctx);
@@ -38,7 +38,7 @@ export function matchJob(state: DispatchState, job: LiveJob, ctx: ReduceContext)
  * Only the tick calls this.
  */
 export function rematchJob(state: DispatchState, job: LiveJob, ctx: ReduceContext): void {
-  if (!isOnOffer(job, ctx)) return;
+  if (!isClaimable(job, ctx)) return;
   // A worker with a large enough context takes such a job as soon as it is free. So only workers that have tried the job are left for the tick, and
   // checking every idle worker for each such job would be slow.
   if (job.outgrown !== null && ![...job.tried].some((key) => mayTake(state, job, key))) return;
@@ -53,13 +53,13 @@ export function rematchJob(state: DispatchState, job: LiveJob, ctx: ReduceContex
  */
 export function matchWorker(state: DispatchState, worker: Worker, ctx: ReduceContext): void {
   if (!isFree(worker) || setAsideIfSilent(state, worker, ctx)) return;
-  // No job behind this place in the queue ends before the worker has arrived, because a claim window begins no earlier than its job.
+  // Jobs behind this place in the queue came too late to end before the worker has arrived, because a claim window begins no earlier than its job.
   const last = worker.arrivesAt === null ? Infinity : worker.arrivesAt - TIMING.claimWindow + TIMING.cheapDelay;
   const fits = (id: string) => {
     const job = state.jobs.get(id);
     return (
       job !== undefined &&
-      isOnOffer(job, ctx) &&
+      isClaimable(job, ctx) &&
       (worker.arrivesAt === null || endsBy(job, worker.arrivesAt)) &&
       !job.tried.has(worker.key) &&
       isEligible(state, job, worker)
@@ -105,7 +105,7 @@ function mayTake(state: DispatchState, job: LiveJob, key: string): boolean {
 }
 
 /** True if a job waits and has time left. If the alarm is late, the job may end later in this event. */
-function isOnOffer(job: LiveJob, ctx: ReduceContext): boolean {
+function isClaimable(job: LiveJob, ctx: ReduceContext): boolean {
   return job.phase.kind === "waiting" && job.totalDue > ctx.now;
 }
 
@@ -146,8 +146,8 @@ export function hasIdleWorker(state: DispatchState, job: JobFacts, ctx: ReduceCo
   return find() !== undefined || (recheckSilentIfDue(state, ctx) && find() !== undefined);
 }
 
-/** True if a new job has a place: an idle worker that may take it, or room in the queue [LM1]. */
-export function hasPlace(state: DispatchState, job: JobFacts, payer: string | null, ctx: ReduceContext): boolean {
+/** True if a new job may come in: an idle worker may take it, or the queue has room [LM1]. */
+export function hasRoomFor(state: DispatchState, job: JobFacts, payer: string | null, ctx: ReduceContext): boolean {
   return state.queue.hasRoom(ownersOf(state, job, payer), queuedBytes(job)) || hasIdleWorker(state, job, ctx);
 }
 

@@ -23,8 +23,8 @@ export class KnownModels {
   #hasFreePlaces = false;
 
   /**
-   * Notes that a worker offers other models than before: none before it connects, and none when it is gone. `kept` are those that it has a place for, `fresh`
-   * those that nobody offered before, `gone` those that nobody offers now.
+   * Notes that a worker offers other models than before. A worker offers none before it connects and when it is gone. `kept` are the models that it has a place
+   * for, `fresh` those that nobody offered before, `gone` those that nobody offers now.
    */
   change(network: string | null, before: readonly string[], after: readonly string[], now: number): { kept: string[]; fresh: string[]; gone: string[] } {
     this.#places.give(network, before.length);
@@ -115,7 +115,7 @@ export class KnownModels {
   }
 }
 
-/** True for `period` after this time, and before it: a time in the future was noted before the clock was set back. */
+/** True until `period` has passed since this time. A time in the future counts too: it was noted before the clock was set back. */
 function isRecent(at: number | null | undefined, period: number, now: number): boolean {
   return typeof at === "number" && now - at < period;
 }

@@ -175,8 +175,8 @@ export function placeIn(pools: Pools<OrderedPool>, name: PoolName, id: string, p
   pools.change(name, place !== null, (pool) => (place === null ? pool.remove(id) : pool.add(id, place.order, place.seq)));
 }
 
-// A change only marks the worker or the network. A claim that looks at the pool then sorts it in. So a change costs the same however many models a worker
-// offers: strangers may name a hundred of them, and nobody may ever ask for one.
+// A change only marks the worker or the network. The next claim that looks at the pool gives it its place. So the cost of a change does not grow with the
+// models that a worker offers: strangers may name a hundred of them, and nobody may ever ask for one.
 
 /** Workers of one pool, least recently used first. A busy one that a claim has seen is in neither set. */
 export class IdlePool {

@@ -4,7 +4,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { blameOverstay } from "./blame.ts";
-import { admitArrived, hasPlace, matchWorker, recheckSilent, rematchJob } from "./claim.ts";
+import { admitArrived, hasRoomFor, matchWorker, recheckSilent, rematchJob } from "./claim.ts";
 import { complete } from "./completion.ts";
 import {
   type Answer,
@@ -156,7 +156,7 @@ function submit(state: DispatchState, facts: JobFacts, paying: Paying | undefine
     return refused("no_trusted_worker");
   }
   const payer = paying === undefined ? null : (state.ledger.payments.get(paying.key)?.payer ?? paying.payer);
-  if (!hasPlace(state, job, payer, ctx)) return refused("queue_full");
+  if (!hasRoomFor(state, job, payer, ctx)) return refused("queue_full");
   if (paying !== undefined) {
     const paid = payForJob(state, paying, facts, ctx);
     if (!paid.ok) return paid;

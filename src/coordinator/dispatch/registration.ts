@@ -1,4 +1,4 @@
-// Registers a worker, perhaps with jobs that it still runs, and takes what it offers later. On a job's way: after a lost socket it gives the worker its lease
+// Registers a worker, perhaps with jobs that it still runs, and handles its later updates. On a job's way: after a lost socket it gives the worker its lease
 // back.
 import { LIMITS } from "../../protocol/limits.ts";
 import { TIMING } from "../../protocol/times.ts";
@@ -8,7 +8,7 @@ import { type EventOf, type ReduceContext, save } from "./events.ts";
 import { closeWorker, leaveIfDrained, orphan, requeue } from "./lifecycle.ts";
 import { beginWork, enterProbation, standingOf } from "./standing.ts";
 import { type DispatchState, executionTime, type LiveJob, setTimer, type Worker } from "./state.ts";
-import { changeModels, changeOffer, dequeue, indexWorker, notePlaces, poolsOf } from "./workers.ts";
+import { changeModels, changeProfile, dequeue, indexWorker, notePlaces, poolsOf } from "./workers.ts";
 
 type Registration = EventOf<"register">;
 
@@ -26,13 +26,13 @@ export function register(state: DispatchState, event: Registration, ctx: ReduceC
   // A socket that is restored after a loss of memory is no new one.
   const failedJustNow = event.registeredAt === undefined && ctx.now - failedAt < TIMING.retryTick ? failed : 0;
   const { capabilities, tier, network, chats = false } = event;
-  const offer = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
+  const profile = { capabilities, tier, models: changeModels(state, { network, models: [] }, event.models ?? [], ctx), chats };
   const worker: Worker = {
     key: event.key,
     connId: event.connId,
-    ...offer,
+    ...profile,
     announced: event.models ?? [],
-    ...poolsOf(offer),
+    ...poolsOf(profile),
     placed: new Set(),
     listed: null,
     acks: event.acks,
@@ -142,7 +142,7 @@ function rebind(state: DispatchState, job: LiveJob, worker: Worker, listed: bool
 export function changeTier(state: DispatchState, { key, tier }: EventOf<"tier">, ctx: ReduceContext): void {
   const worker = state.workers.get(key);
   if (worker === undefined || worker.tier === tier) return;
-  changeOffer(state, worker, { tier }, ctx);
+  changeProfile(state, worker, { tier }, ctx);
   matchWorker(state, worker, ctx);
 }
 
@@ -155,7 +155,7 @@ export function update(state: DispatchState, worker: Worker, event: EventOf<"upd
     worker.arrivesAt = null;
     indexWorker(state, worker);
   }
-  changeOffer(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
+  changeProfile(state, worker, { capabilities: event.capabilities, models: event.models ?? [], chats: event.chats ?? false }, ctx);
   matchWorker(state, worker, ctx);
 }
 
@@ -171,7 +171,7 @@ const PLACED_AT_ONCE = 20;
  */
 export function placeModels(state: DispatchState, ctx: ReduceContext): void {
   for (const worker of [...state.unplaced].slice(0, PLACED_AT_ONCE)) {
-    changeOffer(state, worker, { models: worker.announced }, ctx);
+    changeProfile(state, worker, { models: worker.announced }, ctx);
     matchWorker(state, worker, ctx);
   }
 }

@@ -2,7 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Result } from "../../protocol/result.ts";
 import { TIMING } from "../../protocol/times.ts";
-import { hasIdleWorker, hasPlace } from "./claim.ts";
+import { hasIdleWorker, hasRoomFor } from "./claim.ts";
 import type { Paying, ReduceContext, SubmitRefusal } from "./events.ts";
 import { callEnd, checkMove, heldOf, indexPayment, isCovered, type Payment, type PaymentFacts, type Reservation, stepOf } from "./ledger.ts";
 import { refuse } from "./lifecycle.ts";
@@ -31,7 +31,7 @@ export function reserve(state: DispatchState, facts: PaymentFacts, job: JobFacts
   }
   // If a worker is idle, the request itself settles the payment and needs no place in the queue of settlements.
   const isQueueFull = state.ledger.settleQueue.size >= LIMITS.queuedSettlements && !hasIdleWorker(state, job, ctx);
-  if (isQueueFull || !hasPlace(state, job, known?.payer ?? facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
+  if (isQueueFull || !hasRoomFor(state, job, known?.payer ?? facts.payer, ctx)) return { state: "refused", reason: "queue_full" };
   if (known !== null) return { state: "credit" };
   if (facts.payer !== null && hasTooMany(state, facts.payer, facts, job, ctx)) return { state: "refused", reason: "too_many_held_payments" };
   const payment: Payment = { ...facts, jobId: job.id, doubts: 0, lostAnswer: false, phase: { kind: "reserved", until: ctx.now + TIMING.reservation } };

@@ -98,7 +98,7 @@ function stayInDoubt(state: DispatchState, payment: Payment, job: LiveJob | unde
   keepUntilKnown(state, job, payment);
 }
 
-/** Takes what the chain shows about a payment in doubt: its money has moved to us, or it never can [PY8]. */
+/** Handles what the chain shows about a payment in doubt: its money has moved to us, or it never can [PY8]. */
 export function decided(state: DispatchState, { key, finding, stored }: EventOf<"chain">, ctx: ReduceContext): void {
   const payment = state.ledger.payments.get(key) ?? stored;
   if (payment === null || !isInDoubt(payment)) return;

@@ -182,8 +182,8 @@ function turnsIn(state: DispatchState, pool: PoolName): Turns | undefined {
 }
 
 /**
- * Remembers a network without workers, up to a limit: its failures, and when it got its last job. Otherwise a network with many old keys, of which one at a
- * time is connected, would always be the one that waits for longest.
+ * Remembers a network without workers, up to a limit: its failures, and when it got its last job. Otherwise a network could connect many old keys, one at a
+ * time, and would always be the one that has waited longest.
  */
 function forgetIfGone(state: DispatchState, network: Network): void {
   const { name } = network;

@@ -95,7 +95,7 @@ export type LiveJob = JobFacts & {
   /** Why the last attempt ended, and what its worker said about it; null before an attempt has ended. */
   cause: FailureCause | null;
   message: string | null;
-  /** The largest context that the job did not fit, as a worker said; otherwise null. Only a worker with a larger context may take the job [JB5]. */
+  /** The largest context that was too small for the job, as its workers said; null if none has said so. Only a worker with a larger one may take it [JB5]. */
   outgrown: number | null;
   totalDue: number;
   /** When the present claim window ends; a rejected lease does not stop it. */

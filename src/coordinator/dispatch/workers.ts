@@ -35,18 +35,18 @@ export function idlePoolsOf(job: JobFacts, settings: DispatchSettings): PoolName
   return job.isChat === true ? [chatPool(name), name] : [name];
 }
 
-/** What decides which pools a worker serves. */
-type Offer = Pick<Worker, "capabilities" | "tier" | "models" | "chats">;
+/** The part of a worker that decides which pools it serves. */
+type Profile = Pick<Worker, "capabilities" | "tier" | "models" | "chats">;
 
 /** The pools that a worker serves, and those in which it is while it is idle. */
-export function poolsOf({ capabilities, tier, models, chats }: Offer): Pick<Worker, "pools" | "idlePools"> {
+export function poolsOf({ capabilities, tier, models, chats }: Profile): Pick<Worker, "pools" | "idlePools"> {
   const bases = [...capabilities].flatMap((name): BasePool[] => (isVerified(tier) ? [name, `${name}+`] : [name]));
   const pools = bases.flatMap((base): PoolName[] => (base.startsWith("TASK") ? [base] : [base, ...models.map((model) => `${base} ${model}` as const)]));
   const chat = chats ? pools.filter((name) => !name.startsWith("TASK")).map(chatPool) : [];
   return { pools: new Set(pools), idlePools: [...pools, ...chat] };
 }
 
-/** Changes the models of a worker: none before it connects, and none when it is gone. Returns those that it has a place for. */
+/** Changes the models of a worker. A worker has none before it connects and when it is gone. Returns those that it has a place for. */
 export function changeModels(
   { models, settings }: DispatchState,
   worker: Pick<Worker, "network" | "models">,
@@ -70,19 +70,19 @@ export function notePlaces({ unplaced }: DispatchState, worker: Worker): void {
   if (worker.models.length < worker.announced.length) unplaced.add(worker);
 }
 
-/** Changes what a worker offers, and moves it to the pools that follow from it. An update that changes nothing moves nothing, because it may come often. */
-export function changeOffer(state: DispatchState, worker: Worker, change: Partial<Offer>, ctx: ReduceContext): void {
+/** Changes the profile of a worker, and moves it to the pools that follow from it. An update that changes nothing moves nothing, because it may come often. */
+export function changeProfile(state: DispatchState, worker: Worker, change: Partial<Profile>, ctx: ReduceContext): void {
   const { capabilities, tier, chats, models } = { ...worker, ...change };
-  const offer: Offer = {
+  const profile: Profile = {
     capabilities,
     tier,
     chats,
     models: String(models) === String(worker.models) ? worker.models : changeModels(state, worker, models, ctx),
   };
-  const served = poolsOf(offer);
+  const served = poolsOf(profile);
   const isMoved = String(served.idlePools) !== String(worker.idlePools);
   if (isMoved) leavePools(state, worker);
-  Object.assign(worker, offer, served);
+  Object.assign(worker, profile, served);
   if (change.models !== undefined) worker.announced = change.models;
   notePlaces(state, worker);
   if (isMoved) indexWorker(state, worker);

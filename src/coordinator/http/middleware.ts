@@ -5,7 +5,7 @@ import { isLoopback } from "../../protocol/text.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { type Settings, settingsOf, warnOfPlaceholder } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { SlidingWindow } from "../rates.ts";
+import { SlidingWindow } from "../rates/sliding-window.ts";
 import { answerError, type AppContext, type AppEnv, refuse, refuseWith } from "./context.ts";
 import { clientOf, dropBody, isAtCloudflare } from "./request.ts";
 

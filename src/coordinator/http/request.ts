@@ -10,7 +10,7 @@ import { MAX_WAIT_SECONDS, SECOND, TIMING } from "../../protocol/times.ts";
 import { toHex } from "../../receipt/bytes.ts";
 import type { Settings } from "../config.ts";
 import { LATE, within } from "../deadline.ts";
-import { networkOf, UNKNOWN_CLIENT } from "../rates.ts";
+import { networkOf, UNKNOWN_CLIENT } from "../rates/network.ts";
 import { TUNING } from "../tuning.ts";
 import { PlainRequest } from "./channel-http.ts";
 import { type AppContext, refuse, refuseWith } from "./context.ts";

@@ -4,7 +4,7 @@ import { JobType } from "../../protocol/job.ts";
 import { TIMING } from "../../protocol/times.ts";
 import { Tier } from "../../protocol/worker-messages.ts";
 import type { EventOf } from "../dispatch/index.ts";
-import { wideNetworkOf } from "../rates.ts";
+import { wideNetworkOf } from "../rates/network.ts";
 
 /** The identity of a socket. It survives the loss of the hub's memory, so it has all that the socket needs to go on. Times in ms. */
 export const Attachment = z.object({

@@ -11,15 +11,15 @@ type SocketHub = {
 
 const NOTHING = new ArrayBuffer(0);
 
-/** For the hub it is a WebSocket of the platform: it has all of one that the hub uses. */
+/** A stand-in for a WebSocket of the platform: it has every member of one that the hub uses. */
 export class ChannelSocket implements NearEnd {
   readonly #far: FarEnd;
   readonly #hub: SocketHub;
   readyState: number = WebSocket.OPEN;
   #attachment: unknown = null;
-  /** Since when it is known to be quiet, ms since the epoch. Otherwise the front hears from it. */
+  /** Since when the front has heard nothing from it, ms since the epoch; null while the front hears from it. */
   #quietSince: number | null = null;
-  /** How many heartbeats were told. */
+  /** How many heartbeats the front has reported. */
   beats = 0;
 
   constructor(far: FarEnd, hub: SocketHub) {

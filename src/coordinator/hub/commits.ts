@@ -1,8 +1,8 @@
-// What free and paid commits share: commits that came before, the other requests of a job. On a job's way: commit.
+// What free and paid commits share: the search for a commit that came before, and the count of the requests that wait for the same job. On a job's way: commit.
 import type { Result } from "../../protocol/result.ts";
 import { utf8Length } from "../../protocol/text.ts";
 import type { DispatchState, JobFacts, LiveJob } from "../dispatch/index.ts";
-import { wideNetworkOf } from "../rates.ts";
+import { wideNetworkOf } from "../rates/network.ts";
 import { findResult, wasRefused } from "../store/jobs.ts";
 import type { RecentJobs } from "../recent-jobs.ts";
 import type { CancelTokens } from "./cancel-tokens.ts";
@@ -77,7 +77,7 @@ export class EarlierCommits {
     return knownJob(id, row === null ? ended?.refused === true : wasRefused(row));
   }
 
-  /** The same, of the rows in D1: the job may have ended and left the hub. @throws {StoreUnavailable} */
+  /** The job of this commit in D1, if it came before: the job may have ended and left the hub. @throws {StoreUnavailable} */
   async recorded(id: string): Promise<Known | null> {
     const row = await findResult(this.#parts.db(), id);
     if (row === null) return null;

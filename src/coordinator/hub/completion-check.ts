@@ -49,7 +49,8 @@ export function checkCompletion(frame: JobComplete, key: string, now: number, jo
 }
 
 /**
- * The most bytes of a result that count for the one who sent the job [LM3]: far more than a usual result has. `maxTokens` is that of the job, null without it.
+ * The most bytes of a result that count for the seeker, who sent the job [LM3]: far more than a usual result has. `maxTokens` is that of the job; null if the
+ * job has none.
  */
 export function askedBytes({ jobType, payloadBytes }: { jobType: JobType; payloadBytes: number }, maxTokens: () => number | null): number {
   if (jobType === "TASK") return LIMITS.resultBytes + LIMITS.resultPerPayloadByte * payloadBytes;

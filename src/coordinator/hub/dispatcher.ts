@@ -214,8 +214,8 @@ export class Dispatcher {
   /** Tells everyone who waits for this batch that nothing of it was written. */
   #undo(batch: Batch, error: unknown): void {
     batch.done.reject(error);
-    // These workers must reconnect: one that gets no answer to its registration would go on with a job that another may get, and the others need not send the
-    // same frame twice on one socket [WS10]. What became of their jobs is known from their registrations.
+    // These workers must reconnect. A worker that gets no answer to its registration would go on with a job that another worker may get. The others need not
+    // send the same frame twice on one socket [WS10]. When they register again, the hub learns what became of their jobs.
     const unanswered = batch.outgoing.filter((message) => message.type === "frame" && message.frame.type === "register_ack");
     for (const connId of new Set([...batch.senders, ...unanswered.map((message) => message.connId)])) this.#sockets.close(connId, CLOSE.restart, "try again");
   }

@@ -14,12 +14,12 @@ export class FreeCommits {
     const { dispatcher, earlier, refusal } = this.#parts;
     const origin = originOf(input);
     let known = earlier.known(input);
-    // Before it may be refused: a refusal says that no job was stored, and the first delivery may have stored one.
+    // This comes before any refusal: a refusal says that no job was stored, and the first delivery may have stored one.
     if (known === null && input.again === true) {
       try {
         known = await earlier.recorded(input.id);
       } catch {
-        // The job may have ended. If it ran again it would have two results.
+        // D1 does not answer, and the job may have ended. If it ran again, it would have two results.
         return { ok: false, reason: "overloaded" };
       }
       // The first delivery may have arrived while D1 was asked.

@@ -91,14 +91,17 @@ type Row = {
 /** Phases in which the facilitator may still need the payload. In all others it is erased [PY9]. */
 const NEEDED = ["held", "settling", "unknown", "unresolved"];
 
-/** Phases in which nobody has used the authorization of a payment, if no settle call has ended in doubt. So the newest known block is older than its use. */
+/**
+ * Phases in which nobody can have used the authorization of a payment, unless a settle call has ended in doubt. So the newest known block is older than its
+ * use.
+ */
 const UNUSED = ["held", "settling"];
 
 /** A member of a phase; null if the row is damaged, because SQLite throws at text that is not JSON. */
 const member = (name: string) => `CASE WHEN json_valid(phase) THEN phase ->> '$.${name}' END`;
 /**
- * A hub that wakes up waits for this, so each part has an index of its own: almost all payments are done. So is a credit of which no live job has anything: its
- * payer may never come back.
+ * A hub that wakes up waits for this query, and almost all payments are done, so each part of the query has an index of its own. A credit of which no live job
+ * has a part is done too: its payer may never come back.
  */
 const OPEN = `SELECT * FROM payments WHERE key IN (
   SELECT key FROM payments WHERE kind NOT IN ('spent', 'void', 'unresolved', 'credit')

@@ -3,9 +3,9 @@ import { endOfTurn } from "../deadline.ts";
 import { TUNING } from "../tuning.ts";
 
 /**
- * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms lets everything that has come meanwhile share
- * the write: the busier the hub is, the later such a timer fires, and the more shares it. A sync of the disk stops the hub, so after a slow one the hub waits
- * for half as long as it took: what came during the sync is then written together, and not at the first of these events.
+ * When the next batch is written. At rest that is the end of the turn that began it. Otherwise a timer of 0 ms fires first, so that everything that has come
+ * meanwhile shares the write: the busier the hub is, the later such a timer fires, and the more events share it. A sync of the disk stops the hub. So after a
+ * slow sync the hub waits for half as long as the sync took: all events that came during the sync then share one write.
  */
 export class Pace {
   #writtenAt = 0;
@@ -13,7 +13,7 @@ export class Pace {
   #syncedAt: number | null = 0;
   #hasFailed = false;
   #isGathering = false;
-  /** Whether a batch has begun since. */
+  /** Whether a batch has begun while {@link gather} runs. */
   #hasBegun = false;
 
   /** Notes that a batch was written. */
@@ -46,8 +46,8 @@ export class Pace {
   }
 
   /**
-   * Calls `read`, and `write` at the end of its turn; after a slow sync or a failed write only when any other batch would be written. `read` brings all that
-   * has come so far, so to wait for more would only take time.
+   * Calls `read`, and `write` at the end of its turn: `read` brings all that has come so far, so a wait for more would only take time. After a slow sync or a
+   * failed write it waits as {@link next} does.
    */
   async gather(read: () => void, write: () => void): Promise<void> {
     this.#isGathering = true;

@@ -2,7 +2,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { MINUTE, TIMING } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
-import { blockOf } from "../rates.ts";
+import { blockOf } from "../rates/network.ts";
 
 /** A claim of a pairing code. `signedBy` is the key whose signature it carries; null if it carries none [TR4]. */
 export type CodeClaim = { id: string; client: string; signedBy: string | null };

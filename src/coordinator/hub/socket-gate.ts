@@ -4,9 +4,11 @@ import { RETRY_AFTER, TIMING } from "../../protocol/times.ts";
 import { CLOSE, isProgress } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import type { EventOf } from "../dispatch/index.ts";
-import { FrameBudget, shareOwner, SlidingWindow, wideNetworkOf } from "../rates.ts";
+import { shareOwner, wideNetworkOf } from "../rates/network.ts";
+import { SlidingWindow } from "../rates/sliding-window.ts";
 import type { ChannelSocket } from "./channel-socket.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { FrameBudget } from "./frame-budget.ts";
 import { CLIENT_HEADER } from "./rpc.ts";
 import type { Conn, HubSocket, Sockets } from "./sockets.ts";
 

@@ -2,10 +2,11 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { CLOSE, type CoordinatorFrame, HEARTBEAT, HEARTBEAT_ACK } from "../../protocol/worker-messages.ts";
 import { FairShare } from "../dispatch/index.ts";
-import { type FrameBudget, wideNetworkOf } from "../rates.ts";
+import { wideNetworkOf } from "../rates/network.ts";
 import { TUNING } from "../tuning.ts";
 import { asOf, Attachment, type Registered } from "./attachment.ts";
 import { ChannelSocket } from "./channel-socket.ts";
+import type { FrameBudget } from "./frame-budget.ts";
 
 /** A socket of the platform, or one that ends at the front. */
 export type HubSocket = WebSocket | ChannelSocket;
@@ -16,12 +17,15 @@ export type Conn = {
   ws: HubSocket;
   attachment: Attachment;
   seenAt: number;
-  /** Bad frames since the last good one, and the heartbeat answered by the platform that was known then: it is a good frame that the hub does not see. */
+  /**
+   * Bad frames since the last good one, and the last heartbeat that the hub knew of when it counted them. The platform answers heartbeats: they are good frames
+   * that the hub does not see.
+   */
   badFrames: number;
   beatAt: number;
   /**
-   * Bytes sent since the worker last showed that it reads: it named the job that it got, in a frame that says that it works on it. The platform does not tell
-   * how much it still has to send, and keeps all of it in memory.
+   * Bytes sent since the worker last showed that it reads: it acknowledged the job that it got, sent progress of it, or completed it. The platform keeps in
+   * memory what it still has to send, and does not tell how much that is.
    */
   unreadBytes: number;
   /** What it may send, and then what all sockets of its client together may send, if the client is known; null before its first frame. */
@@ -90,8 +94,8 @@ export class Sockets {
   /** The bytes that each client's sockets have not shown to have read. */
   #unread = new FairShare(UNREAD);
   /**
-   * The sockets of each network that the hub has closed and whose connection has not ended. The platform waits for the other side to answer the close, without
-   * a time limit, and meanwhile keeps the connection and all that is unread. It still delivers frames, which nobody reads.
+   * The sockets of each network that the hub has closed and whose connection has not ended. The platform waits without a time limit until the other side
+   * answers the close. Until then it keeps the connection and all that is unread. It still delivers frames, which nobody reads.
    */
   #lingering = new FairShare(LINGERING);
   readonly #closed = new Map<string, Conn>();
@@ -278,8 +282,8 @@ export class Sockets {
     if (conn !== undefined) conn.leaving = true;
   }
 
-  /** True if half of what the worker may leave unread is free, so that an optional frame may be sent: such frames never close a socket [WS6]. */
-  mayOffer({ attachment, unreadBytes }: Conn): boolean {
+  /** True if an optional frame may be sent: half of what the worker may leave unread is free. So an optional frame never closes a socket [WS6]. */
+  maySendOptional({ attachment, unreadBytes }: Conn): boolean {
     const owner = this.#ownerOf(attachment.client);
     return unreadBytes <= LIMITS.unreadBytes / 2 && (owner === null || this.#unread.of(owner) <= UNREAD.each / 2);
   }

@@ -3,7 +3,8 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { DAY } from "../../protocol/times.ts";
 import type { Settings } from "../config.ts";
 import { logError, logWarning } from "../log.ts";
-import { shareOwner, SlidingSum } from "../rates.ts";
+import { shareOwner } from "../rates/network.ts";
+import { SlidingSum } from "../rates/sliding-window.ts";
 import { bytesOf, type JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import type { CheckedCompletion } from "./completion-check.ts";
@@ -35,7 +36,7 @@ type Share = { name: string; most: number };
 /** The stores that can become full. */
 type Store = "hub" | "d1";
 
-/** Decides whether a commit may store something more [LM3]. What was accepted before goes on, whatever it decides. */
+/** Decides whether a commit may store something more [LM3]. Jobs that were accepted before go on in any case. */
 export class StorageRoom {
   readonly #sql: SqlStorage;
   readonly #settings: Pick<Settings, "storageBytes" | "rateLimits" | "rates">;

@@ -1,7 +1,7 @@
 // What is stored of the models that workers offer: when each was last offered. It is written when workers come, change and go.
 import { LIMITS } from "../../protocol/limits.ts";
 import type { StoredModel } from "../dispatch/index.ts";
-import { TokenBucket } from "../rates.ts";
+import { TokenBucket } from "../rates/token-bucket.ts";
 import { TUNING } from "../tuning.ts";
 
 /**

@@ -13,7 +13,7 @@ import {
 } from "../../protocol/worker-messages.ts";
 import type { Settings } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { shareOwner } from "../rates.ts";
+import { shareOwner } from "../rates/network.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { TUNING } from "../tuning.ts";
 import { askedBytes, checkCompletion, type CheckedCompletion, workerMessage } from "./completion-check.ts";
@@ -103,7 +103,7 @@ export class WorkerFrames {
     const { id } = conn;
     switch (frame.type) {
       case "heartbeat":
-        if (sockets.mayOffer(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
+        if (sockets.maySendOptional(conn)) dispatcher.send(id, { type: "heartbeat_ack", status: "ok" });
         return;
       case "job_ack":
         this.#noteReading(conn, frame.job_id);
@@ -233,7 +233,10 @@ export class WorkerFrames {
     }
   }
 
-  /** True for a frame over the rate that is the result of the job that its worker holds: it is read anyway, once for each attempt, so this notes it [LM2]. */
+  /**
+   * True if a frame over the rate is the result of the job that its worker holds. Such a frame is read anyway, once for each attempt; this notes the attempt
+   * [LM2].
+   */
   #takeExemption(conn: Conn, data: string | ArrayBuffer): boolean {
     const { state } = this.#parts.dispatcher;
     const jobId = this.#jobOf(conn);

@@ -5,9 +5,9 @@ import { shortJobId } from "../../protocol/text.ts";
 import { CLOSE } from "../../protocol/worker-messages.ts";
 import { type Env, type Settings, settingsOf } from "../config.ts";
 import { errorFacts, logError } from "../log.ts";
-import { shareOwner } from "../rates.ts";
-import { pageOf, wasRefused } from "../store/jobs.ts";
+import { shareOwner } from "../rates/network.ts";
 import { startHere } from "../recent-jobs.ts";
+import { wasRefused } from "../store/jobs.ts";
 import type { JournalRow } from "../store/record.ts";
 import { TUNING } from "../tuning.ts";
 import { HubAlarm } from "./alarm.ts";
@@ -19,7 +19,7 @@ import { HubCron } from "./cron.ts";
 import { Dispatcher, type DispatcherEvents } from "./dispatcher.ts";
 import { Figures, type HubFigures } from "./figures.ts";
 import { FreeCommits } from "./free-commits.ts";
-import { endedJob, liveJob, userJob } from "./job-answers.ts";
+import { endedJob, JobAnswers } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import { OfferedModels } from "./offered-models.ts";
@@ -65,6 +65,7 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
   readonly #waits = new Waits(this.#deadlines);
   readonly #streams: EventStreams;
   readonly #recent = startHere();
+  readonly #answers: JobAnswers;
   readonly #cancelTokens: CancelTokens;
   readonly #repeated = new RepeatedCommits(() => this.#dispatcher.state);
   readonly #pairingClaims: PairingClaims;
@@ -132,6 +133,7 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
       idempotencySince: () => this.#clock.now() - this.#settings.retention.idempotency,
     };
     this.#outbox = new Outbox({ ...hub, measured: (bytes) => this.#room.measuredD1(bytes) });
+    this.#answers = new JobAnswers({ ...hub, recent: this.#recent, waits: this.#waits, outbox: this.#outbox });
     this.#tiers = new Tiers({ ...hub, source: stake, random: () => Math.random() });
     this.#gate = new SocketGate(hub);
     this.#models = new OfferedModels(hub);
@@ -143,7 +145,7 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
       earlier: new EarlierCommits({ ...hub, recent: this.#recent }),
       models: () => this.#models.names(),
       refusal: (origin) => (this.#outbox.isFull ? { reason: "queue_full" } : this.#room.refusal(origin, this.#clock.now())),
-      job: (id, wait, client = "") => this.#job(id, wait, { owner: this.#ownerOf(client), isCommit: true }),
+      job: (id, wait, client = "") => this.#answers.job(id, wait, { owner: this.#ownerOf(client), isCommit: true }),
     };
     // The types of a Worker's own exports come from a generated file, and this Worker has none.
     const settler: Pick<Settler, "settle"> = Reflect.get(ctx.exports, "Settler");
@@ -155,7 +157,7 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
     this.#paidCommits = new PaidCommits({
       ...hub,
       ...commits,
-      settlementOf: (jobId) => this.#settlementOf(jobId),
+      settlementOf: (jobId) => this.#answers.settlementOf(jobId),
       settleCalls: this.#settleCalls,
       learnBlock: () => this.#chain.learnBlock(),
     });
@@ -224,23 +226,21 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
   }
 
   async settlement(jobId: string): Promise<string | null> {
-    return this.#settlementOf(jobId);
+    return this.#answers.settlementOf(jobId);
   }
 
   async job(id: string, wait: number, client = ""): Promise<string | null> {
-    return this.#job(id, wait, { owner: this.#ownerOf(client), isCommit: false });
+    return this.#answers.job(id, wait, { owner: this.#ownerOf(client), isCommit: false });
   }
 
   async poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }> {
     const job = await this.job(id, wait, client);
     // Read after the job, so that an answer that waited has the settlement too.
-    return { job, settlement: this.#settlementOf(id) };
+    return { job, settlement: this.#answers.settlementOf(id) };
   }
 
   async userJobs(userId: string, page: PageRequest): Promise<UserJob[]> {
-    await this.#dispatcher.whenDurable();
-    const live = [...this.#dispatcher.state.jobs.values()].filter((job) => job.userId === userId).map(userJob);
-    return pageOf([...live, ...this.#journal.endedOf(userId, this.#outbox.ended())], page);
+    return this.#answers.ofUser(userId, page);
   }
 
   async workersOnline(): Promise<number> {
@@ -335,25 +335,6 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
   }
 
   // ── Behind the entry points ───────────────────────────────────────────────────────────────────
-
-  /** JSON text of the Job, after up to `wait` seconds for its end; null if the hub does not have the job. */
-  async #job(id: string, wait: number, waiter: Parameters<Waits["wait"]>[3]): Promise<string | null> {
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.whenDurable();
-    if (wait > 0 && this.#dispatcher.state.jobs.has(id)) await this.#waits.wait(id, wait * 1_000, this.#clock.now(), waiter);
-    const live = this.#dispatcher.state.jobs.get(id);
-    if (live !== undefined) return liveJob(live);
-    const recent = this.#recent.get(id);
-    if (recent !== undefined) return recent.json;
-    // The job has just ended. Its end may be told only once it is durable.
-    if (this.#dispatcher.isDirty(id)) await this.#dispatcher.whenDurable();
-    const row = this.#journal.row(id);
-    return row === null ? null : endedJob(row);
-  }
-
-  /** JSON text of the SettleResponse of a job's payment, with the balance of its payer if that is concerned. */
-  #settlementOf(jobId: string): string | null {
-    return this.#ledger.settlementOf(jobId, (payment) => this.#dispatcher.balanceOf(payment));
-  }
 
   #written({ changed, ended, payments }: Parameters<DispatcherEvents["written"]>[0]): void {
     for (const [id, bytes] of changed) this.#outbox.add(id, bytes, ended.get(id) ?? null);

@@ -30,7 +30,7 @@ const KeyRow = z.object({
 });
 
 /**
- * The name of the row that says when a key last signed for which there was no place in the table. No worker has this
+ * The name of the row with the last time at which a key signed and the table had no place for it. No worker has this
  * name as its key.
  */
 const UNPLACED = "";
@@ -129,7 +129,7 @@ export class WorkerKeys {
     }
   }
 
-  /** True if there is a place to note that this key has signed. If there is none, that is noted, for as long as the key would have been remembered. */
+  /** True if the table has a place to note that this key has signed. If it has none, the time is noted, for as long as the key would have been remembered. */
   #hasPlace(key: string, now: number): boolean {
     if (!this.#keepsSigned) return true;
     const has = "SELECT 1 FROM keys WHERE key = ? AND (has_completed = 1 OR authenticated_at IS NOT NULL)";

@@ -10,8 +10,8 @@ import { askHubToStore } from "../http/hub-client.ts";
 import { clientOf, fingerprint, preferredWait, provesUser, readJsonBody, readUserToken, refuseBody, waitLeft } from "../http/request.ts";
 import type { AcceptedJob, CommitInput } from "../hub/rpc.ts";
 import { noteUse, trustOf } from "../store/trust.ts";
+import { answerAccepted, answerRefused } from "./commit-answers.ts";
 import { newJobId } from "./job-id.ts";
-import { answerAccepted, answerRefused } from "./job.ts";
 import { type HubCommit, keyInPayment, paidCommit } from "./paid-commit.ts";
 
 const IDEMPOTENCY_KEY = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.idempotencyKeyChars}}$`);

@@ -1,81 +1,23 @@
-// What clients are told about jobs: at the commit, and by poll, cancel, event stream and list. From the hub while a job lives, and from D1 after that.
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+// What clients are told about a job that was accepted: by poll, cancel, event stream and list. From the hub while a job lives, and from D1 after that.
 import { describeIssues } from "../../protocol/issues.ts";
-import type { CommitResponse } from "../../protocol/job.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type JobPage, JobsQuery, type NoSuchModel as NoSuchModelBody, type NoTrustedWorker } from "../../protocol/rest.ts";
+import { type JobPage, JobsQuery } from "../../protocol/rest.ts";
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
 import type { Result } from "../../protocol/result.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
-import { toBase64 } from "../../receipt/bytes.ts";
 import { CHANNEL_KEY } from "../http/channel-messages.ts";
 import { answerJson, answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import {
-  type AcceptedJob,
-  type BoundToken,
-  CLIENT_HEADER,
-  type FoundJob,
-  type Hub,
-  type NoSuchModelRefusal,
-  type PageRequest,
-  type StorageRefusal,
-  type UserJob,
-} from "../hub/rpc.ts";
+import { type BoundToken, CLIENT_HEADER, type FoundJob, type Hub, type PageRequest, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
+import { endedHere } from "../recent-jobs.ts";
 import { StoreUnavailable } from "../store/database.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
-import { endedHere } from "../recent-jobs.ts";
 import { noteUse, tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
 import { eventStream, readLastEventId } from "../stream/reader.ts";
-
-/** Answers 201, with the token that cancels the job [JB13]. If the client asked to wait, the body has the job too [API6]. */
-export async function answerAccepted(c: AppContext, answer: AcceptedJob, wait: number): Promise<Response> {
-  const token = answer.cancelToken === undefined ? {} : { "X-Cancel-Token": answer.cancelToken };
-  const job = wait === 0 ? null : (answer.job ?? (await storedJob(c, answer.jobId)));
-  if (job === null) return answerJson(c, { job_id: answer.jobId } satisfies CommitResponse, 201, token);
-  return answerText(c, `{"job_id":${JSON.stringify(answer.jobId)},"job":${job}}`, 201, { ...token, "Preference-Applied": `wait=${wait}` });
-}
-
-/** Reads from D1 a job that the hub no longer has. The commit has happened, so a fault of D1 must not fail the answer. */
-async function storedJob(c: AppContext, id: string): Promise<string | null> {
-  const row = await findJob(c.env.DB, id).catch(() => null);
-  return row === null ? null : jobJson(row);
-}
-
-/** Why the hub did not accept the job. */
-type Refused =
-  | { reason: "queue_full" | "overloaded" | "idempotency_key_reused" | "too_many_held_payments" }
-  | StorageRefusal
-  | NoSuchModelRefusal
-  | { reason: "no_trusted_worker"; jobId: string };
-
-/** Answers a commit that the hub did not accept [API1, JB8]. */
-export function answerRefused(c: AppContext, answer: Refused): Response {
-  switch (answer.reason) {
-    case "no_trusted_worker": {
-      const body: NoTrustedWorker = { error: answer.reason, job_id: answer.jobId };
-      return answerJson(c, body, 422);
-    }
-    case "no_such_model": {
-      const body: NoSuchModelBody = { error: answer.reason, models: answer.models };
-      return answerJson(c, body, 404);
-    }
-    case "queue_full":
-    case "storage_full":
-    case "overloaded":
-    case "too_many_held_payments":
-      return refuse(c, answer.reason, RETRY_AFTER[answer.reason]);
-    case "rate_limited":
-      return refuse(c, answer.reason, answer.retryAfter);
-    case "idempotency_key_reused":
-      return refuse(c, answer.reason);
-    default:
-      return answer satisfies never;
-  }
-}
+import { settlementHeaders } from "./commit-answers.ts";
 
 /** `GET /v1/jobs/{id}`: answers from the hub, which has the live jobs, else from D1, which has the ended ones [API1, API6]. */
 export async function job(c: AppContext): Promise<Response> {
@@ -87,18 +29,6 @@ export async function job(c: AppContext): Promise<Response> {
   const { text, settlement, isReached } = await findJobText(c, id, wait);
   if (text === null) return isReached ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
   return answerText(c, text, 200, settlementHeaders(settlement));
-}
-
-/** The headers of a settled payment, under both names. `settlement` is JSON text of the facilitator's SettleResponse; null if there is none [PY4]. */
-function settlementHeaders(settlement: string | null): Record<string, string> {
-  if (settlement === null) return {};
-  const value = toBase64(utf8ToBytes(settlement));
-  return { "PAYMENT-RESPONSE": value, "X-PAYMENT-RESPONSE": value };
-}
-
-/** Sets these headers for an answer that is made later. */
-export function setSettlement(c: AppContext, settlement: string | null): void {
-  for (const [name, value] of Object.entries(settlementHeaders(settlement))) c.header(name, value);
 }
 
 /**

@@ -16,7 +16,8 @@ import { errorFacts, logError } from "../log.ts";
 import { STREAM_HEADERS } from "../stream/reader.ts";
 import { TUNING } from "../tuning.ts";
 import { accept, idempotencyKey, payloadForWorker, type ValidCommit } from "./commit.ts";
-import { eventsOf, findJobText, setSettlement } from "./job.ts";
+import { setSettlement } from "./commit-answers.ts";
+import { eventsOf, findJobText } from "./job.ts";
 import {
   answerOf,
   chunkOf,

@@ -17,7 +17,7 @@ import { mayPayFee, type SettleOutcome, settlePayment, verifyPayment } from "../
 import { bringsPayment, chargedTerms, payloadText, paymentIdentifier, type PaymentHeaders, readPayment, type ReadPayment } from "../payment/read-payment.ts";
 import { type Offer, offerOf, paymentRequired, requiredHeader } from "../payment/terms.ts";
 import { TUNING } from "../tuning.ts";
-import { answerRefused, setSettlement } from "./job.ts";
+import { answerRefused, setSettlement } from "./commit-answers.ts";
 
 /** Returns the commit for one call of the hub. `wait` is what is left of the client's wait, so a later call waits less. */
 export type HubCommit = () => CommitInput;

@@ -7,7 +7,7 @@ import { CLIENT_HEADER } from "../../../src/coordinator/hub/rpc.ts";
 import { SocketGate } from "../../../src/coordinator/hub/socket-gate.ts";
 import type { Registered } from "../../../src/coordinator/hub/attachment.ts";
 import { type Conn, Sockets } from "../../../src/coordinator/hub/sockets.ts";
-import { shareOwner } from "../../../src/coordinator/rates.ts";
+import { shareOwner } from "../../../src/coordinator/rates/network.ts";
 import { commitInput, TestHub, until, withSettings } from "../support/worker-hub.ts";
 import type { TestWorker } from "../support/worker.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { blockOf, networkOf, shareOwner, UNKNOWN_CLIENT } from "../../../src/coordinator/rates.ts";
+import { blockOf, networkOf, shareOwner, UNKNOWN_CLIENT } from "../../../src/coordinator/rates/network.ts";
 
 test.each([
   ["192.0.2.7", "192.0.2.7"],

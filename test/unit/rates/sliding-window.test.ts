@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { SlidingWindow } from "../../../src/coordinator/rates.ts";
+import { SlidingWindow } from "../../../src/coordinator/rates/sliding-window.ts";
 
 const PERIOD = 10_000;
 const START = 1_750_000_000_000;

@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RATES } from "../../../src/protocol/limits.ts";
 import { TIMING } from "../../../src/protocol/times.ts";
-import { FrameBudget, type TakeResult, TokenBucket } from "../../../src/coordinator/rates.ts";
+import { type TakeResult, TokenBucket } from "../../../src/coordinator/rates/token-bucket.ts";
+import { FrameBudget } from "../../../src/coordinator/hub/frame-budget.ts";
 
 const { messagesPerSecond: PER_SECOND, messageBurst: BURST } = RATES;
 const START = 1_750_000_000_000;
@@ -98,10 +99,10 @@ describe("frames of one socket", () => {
 });
 
 test("[LM2] a budget counts updates apart from frames and bytes, at the rates of one socket", () => {
-  const flow = (perSecond: number, burst: number) => ({ perSecond, burst });
+  const rate = (perSecond: number, burst: number) => ({ perSecond, burst });
   const { updatesPerSecond, updateBurst, bytesPerSecond, byteBurst } = RATES;
-  const flows = { messages: flow(PER_SECOND, BURST), bytes: flow(bytesPerSecond, byteBurst), updates: flow(updatesPerSecond, updateBurst) };
-  const budget = new FrameBudget(flows, START);
+  const rates = { messages: rate(PER_SECOND, BURST), bytes: rate(bytesPerSecond, byteBurst), updates: rate(updatesPerSecond, updateBurst) };
+  const budget = new FrameBudget(rates, START);
   for (let n = 0; n < updateBurst; n++) expect(budget.takeUpdate(START)).toEqual({ kind: "pass", of: "updates" });
   expect(budget.takeUpdate(START)).toEqual({ kind: "excess", nth: 1, of: "updates" });
   for (let n = 0; n < BURST; n++) expect(budget.take(START, 100, () => false).kind).toBe("pass");

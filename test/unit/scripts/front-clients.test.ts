@@ -88,11 +88,11 @@ describe("the limits of a client", () => {
     const clients = new Clients(OPTIONS);
     const client = peer(clients, ADDRESS);
     clients.open(client, 0);
-    while (client.frames.flows.take(true, 0));
+    while (client.frames.buckets.take(true, 0));
     clients.close(client, 0);
     clients.forget(REMEMBERED_MS - 1);
     expect(clients.ofPeer(ADDRESS, 0)).toBe(client);
-    expect(client.frames.flows.take(true, 0)).toBe(false);
+    expect(client.frames.buckets.take(true, 0)).toBe(false);
     clients.forget(REMEMBERED_MS);
     expect(clients.size).toBe(0);
     expect(clients.ofPeer(ADDRESS, REMEMBERED_MS)).not.toBe(client);
