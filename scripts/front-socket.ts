@@ -151,7 +151,7 @@ export class WorkerSocket {
     const now = this.#parts.now();
     this.#heardAt = now;
     const refusal = this.#guard?.read(chunk, now) ?? null;
-    // Who is closed and goes on as before would keep the WebSocket library busy.
+    // A worker that is closed and goes on as before would keep the WebSocket library busy.
     if (refusal !== null && this.#closingAt !== null) this.end();
     else if (refusal !== null) this.#refuse(refusal);
     else if ((this.#guard?.unfinishedBytes ?? 0) > LONG) this.#holdBack(true);

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { CoordinatorHere } from "../support/coordinator-here.ts";
 import { shareCoordinator } from "../support/coordinator.ts";
 import { post } from "../support/rest.ts";
+import { until } from "../support/until.ts";
 import { CHROMIUM, launchChromium, newProfile, WITHOUT } from "./chromium.ts";
 import { openPage, Tab, tabComplaints } from "./tab.ts";
 
@@ -114,10 +115,43 @@ describe.skipIf(CHROMIUM === undefined)(`what the pair page shows in Chromium${W
     expect(await tab.text("#code-result")).toContain("five codes are already open");
   });
 
+  it("[TR3] without a code an outage is said until something is answered, whatever was asked", async () => {
+    const tab = await open();
+    await tab.press("Make one");
+    await tab.says("#no-workers", "None yet");
+    const path = "**/v1/trust/**";
+    const isSilent = async () => {
+      await context.route(path, (route) => route.abort());
+      await tab.press("Refresh");
+      await tab.says("#no-workers", "No answer from the coordinator.");
+    };
+    await isSilent();
+    await tab.press("Make a code");
+    await tab.says("#code-result", "No answer from the coordinator.");
+    await context.unroute(path);
+    await tab.press("Refresh");
+    await tab.says("#no-workers", "None yet");
+    await until("no error of the code", async () => ((await tab.text("#code-result")) === "" ? true : undefined));
+    await isSilent();
+    await context.unroute(path);
+    await tab.press("Make a code");
+    await tab.says("#code-result", "Waiting for a worker.", true);
+    await tab.says("#no-workers", "None yet");
+  });
+
   it("[TR3] an earlier code stays valid, which the page says, and its worker is listed when a person returns to the page, but not asked for at each return", async () => {
     await context.clock.install();
     const { tab, code } = await withCode();
-    expect(await tab.text("#offer")).toContain("An earlier code stays valid until it is used or its hour is over.");
+    const earlier = "An earlier code stays valid until it is used or its hour is over.";
+    expect(await tab.text("#earlier-code")).toBe("");
+    await context.clock.fastForward("00:10:00");
+    await tab.press("Make another code");
+    await tab.says("#earlier-code", earlier, true);
+    await tab.page.reload();
+    await tab.says("#earlier-code", earlier, true);
+    await context.clock.fastForward("00:51:00");
+    await until("the end of its hour", async () => ((await tab.text("#earlier-code")) === "" ? true : undefined));
+    expect(await tab.text("#time-left")).toMatch(/^0[89]:/);
     // Without a code the page asks of itself for nothing.
     await tab.page.evaluate(() => sessionStorage.clear());
     await context.clock.pauseAt(await tab.page.evaluate(() => Date.now() + 1_000));

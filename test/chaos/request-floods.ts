@@ -25,6 +25,25 @@ export const REQUEST_FLOODS: readonly Flood[] = [
     run: (attack) => attack.repeat(300, async () => void (await (await attack.ask(`/v1/jobs/${randomUUID()}`)).text())),
   },
   {
+    name: "polls as bytes",
+    what: "the same, written so that the front passes them on to workerd and not to the hub",
+    run: (attack) => attack.repeat(300, async () => void (await (await attack.ask(`/v1/jobs/${randomUUID()}?as=bytes`)).text())),
+  },
+  {
+    name: "event streams",
+    what: "event streams of unknown jobs, each with an id of its own",
+    run: (attack) => attack.repeat(300, async () => void (await (await attack.ask(`/v1/jobs/${randomUUID()}/events`)).text())),
+  },
+  {
+    name: "lists of jobs",
+    what: "lists of the jobs of users that nobody knows",
+    run: (attack) =>
+      attack.repeat(300, async () => {
+        const headers = { "X-User-Token": randomBytes(32).toString("hex") };
+        await (await attack.ask(`/v1/jobs?user_id=${randomUUID()}`, { headers })).text();
+      }),
+  },
+  {
     name: "polls without waiting",
     what: "thousands of polls on one connection, as fast as it takes them",
     run: (attack) =>

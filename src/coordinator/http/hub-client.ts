@@ -2,7 +2,6 @@
 import type { Env } from "../config.ts";
 import { isWithin } from "../deadline.ts";
 import type { Hub } from "../hub/rpc.ts";
-import { shareLookups } from "../store/job-lookups.ts";
 import { TUNING } from "../tuning.ts";
 
 /** The name of the hub: each instance has one. */
@@ -50,7 +49,6 @@ const outside = new WeakMap<Env, Env>();
 /** The `env` of a router that runs inside the hub, and calls it directly. */
 export function insideHub(env: Env, hub: Hub): Env {
   const inside: Env = { ...env, HUB: { getByName: () => hub } };
-  shareLookups(inside);
   outside.set(inside, env);
   return inside;
 }

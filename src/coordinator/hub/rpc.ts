@@ -1,7 +1,8 @@
 // The contract between router and hub: what the router asks by Durable Object RPC, and the two ends of a worker's socket that is on the channel. On a job's
 // way: commit → hub, and poll.
-import type { JobStatus, JobType, PrivacyClass, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
+import type { JobStatus, JobType, PrivacyClass, Receipt, ResolvedPolicy, TaskType } from "../../protocol/job.ts";
 import type { ModelList } from "../../protocol/models.ts";
+import type { Result } from "../../protocol/result.ts";
 
 /** A validated commit, as the router sends it to the hub. */
 export type CommitInput = {
@@ -129,6 +130,22 @@ export type SettleReport =
  */
 export type SubmitAnswer = PaidAnswer | { ok: true; settle: true; jobId: string; cancelToken?: string };
 
+/** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
+export type JobRow = {
+  id: string;
+  status: JobStatus;
+  result: string | null;
+  receipt: Receipt | null;
+  createdAt: number;
+  completedAt: number | null;
+};
+
+/** A job with its receipt and its number of attempts, as D1 has it. */
+export type FoundJob = JobRow & { attempt: number };
+
+/** The hash of the token that is bound to a user, since when, and when it was last marked as used, in ms since the epoch [TR2]. */
+export type BoundToken = { hash: string; boundAt: number; usedAt: number };
+
 /** A job of the list of a user. Times are in ms since the epoch. */
 export type UserJob = { id: string; jobType: JobType; status: JobStatus; createdAt: number; completedAt: number | null };
 
@@ -173,6 +190,13 @@ export interface HubRpc {
   job(id: string, wait: number, client?: string): Promise<string | null>;
   /** The answer to a poll of a job that may be paid, in one call: what `job` and then `settlement` return [PY7]. */
   poll(id: string, wait: number, client: string): Promise<{ job: string | null; settlement: string | null }>;
+  /**
+   * A job that the hub does not have, from D1; null if D1 does not have it. The reason is for the log: D1 did not answer. Only a router outside Cloudflare
+   * asks this: there D1 is in the thread of the hub, and requests that share its queries leave time for others.
+   */
+  lookUpJob(id: string): Promise<Result<FoundJob | null, string>>;
+  /** The same for the token of a user; null without one. */
+  lookUpToken(userId: string): Promise<Result<BoundToken | null, string>>;
   /** A page of the jobs of a user, newest first: those that live, and those that have ended and that D1 may not have yet [JB14]. */
   userJobs(userId: string, page: PageRequest): Promise<UserJob[]>;
   /** The number of registered workers with an open socket. */

@@ -44,7 +44,7 @@ import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /** The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job. */
-export class WorkerHub extends DurableObject<Env> implements HubRpc {
+export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookUpJob" | "lookUpToken"> {
   /** D1. A field, so that a test can replace it with one that fails. */
   db: D1Database;
   readonly #settings: Settings;

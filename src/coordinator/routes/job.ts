@@ -3,14 +3,16 @@ import { describeIssues } from "../../protocol/issues.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type JobPage, JobsQuery } from "../../protocol/rest.ts";
 import { isoTime, isTerminal, shortJobId } from "../../protocol/text.ts";
+import type { Result } from "../../protocol/result.ts";
 import { MAX_WAIT_SECONDS, RETRY_AFTER } from "../../protocol/times.ts";
+import { CHANNEL_KEY } from "../http/channel-messages.ts";
 import { answerJson, answerText, type AppContext, refuse, refuseWith } from "../http/context.ts";
 import { askHub, HubUnavailable } from "../http/hub-client.ts";
 import { clientOf, provesUser, readJobId, readUserToken, waitLeft, waitParameter } from "../http/request.ts";
-import { CLIENT_HEADER, type PageRequest, type UserJob } from "../hub/rpc.ts";
+import { type BoundToken, CLIENT_HEADER, type FoundJob, type Hub, type PageRequest, type UserJob } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { endedHere } from "../recent-jobs.ts";
-import { lookUpJob } from "../store/job-lookups.ts";
+import { StoreUnavailable } from "../store/database.ts";
 import { findJob, findUserJobs, jobJson, joined, pageOf } from "../store/jobs.ts";
 import { noteUse, tokenOf } from "../store/trust.ts";
 import { endedEvents } from "../stream/event-log.ts";
@@ -43,11 +45,36 @@ export async function findJobText(c: AppContext, id: string, wait: number): Prom
     logError("hub_unreachable", { request_id: c.get("requestId"), job: shortJobId(id), ...errorFacts(error) });
     return null;
   });
-  const row = asked?.job == null ? await lookUpJob(c.env, id) : null;
+  const row = asked?.job == null ? await lookUpJob(c, id, asked !== null) : null;
   // Only the hub knows what became of the money of a failed job. Without the hub the answer would say that nothing was charged [PY9].
   if (asked === null && row?.status === "failed" && !isFree) return { text: null, settlement: null, isReached: false };
   const text = asked?.job ?? (row === null ? null : jobJson(row));
   return { text, settlement: asked?.settlement ?? null, isReached: asked !== null };
+}
+
+/** Returns a job that the hub does not have, from D1; null if D1 does not have it. @throws {StoreUnavailable} */
+async function lookUpJob(c: AppContext, id: string, isReached: boolean): Promise<FoundJob | null> {
+  return sharesQueries(c) && isReached ? await shared(c, (hub) => hub.lookUpJob(id)) : await findJob(c.env.DB, id);
+}
+
+/** Returns the token of a user, from D1; null without one. @throws {StoreUnavailable} */
+async function lookUpToken(c: AppContext, userId: string): Promise<BoundToken | null> {
+  return sharesQueries(c) ? await shared(c, (hub) => hub.lookUpToken(userId)) : await tokenOf(c.env.DB, userId);
+}
+
+/**
+ * True outside Cloudflare, where D1 is in the thread of the hub: what strangers can ask hundreds of times at once shares queries there, because with one each
+ * they delay every other job. A request cannot wait for the query of another one itself.
+ */
+function sharesQueries(c: AppContext): boolean {
+  return c.env[CHANNEL_KEY] !== undefined;
+}
+
+/** The answer of the hub to a lookup. @throws {StoreUnavailable} */
+async function shared<T>(c: AppContext, lookUp: (hub: Hub) => Promise<Result<T, string>>): Promise<T> {
+  const found = await askHub(c.env, lookUp);
+  if (!found.ok) throw new StoreUnavailable(new Error(found.reason));
+  return found.value;
 }
 
 /** Asks the hub for a job and its settlement, which only the hub knows, also for a job that has ended [PY7]. */
@@ -101,7 +128,7 @@ export async function eventsOf(c: AppContext, id: string, lastEventId: string | 
     // Copied, because the headers of a fetched response cannot be changed.
     return new Response(c.req.raw.method === "HEAD" ? null : live.body, live);
   }
-  const row = await findJob(c.env.DB, id);
+  const row = await lookUpJob(c, id, live !== null);
   if (row !== null && isTerminal(row.status)) return eventStream(endedEvents({ ...row, json: jobJson(row) }, readLastEventId(lastEventId)));
   return live !== null && row === null ? refuse(c, "Job not found") : refuse(c, "overloaded", RETRY_AFTER.overloaded);
 }
@@ -118,7 +145,7 @@ export async function userJobs(c: AppContext): Promise<Response> {
   const { user_id: userId } = query.data;
   const token = readUserToken(c.req.header("X-User-Token"), userId);
   if (!token.ok) return refuseWith(c, 400, token.reason);
-  const bound = await tokenOf(c.env.DB, userId);
+  const bound = await lookUpToken(c, userId);
   if (bound === null || !provesUser(token.value, bound.hash)) return refuse(c, "user_token_required");
   await noteUse(c.env.DB, { userId, keys: [], usedAt: bound.usedAt, requestId: c.get("requestId") });
 

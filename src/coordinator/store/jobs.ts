@@ -2,25 +2,12 @@
 import { and, desc, eq, gte, inArray, lt, lte, or } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import * as z from "zod";
-import { FailureCause, type Job, type JobStatus, type Receipt } from "../../protocol/job.ts";
+import { FailureCause, type Job, type Receipt } from "../../protocol/job.ts";
 import { readAs } from "../../protocol/json.ts";
 import { isoTime, isTerminal, utf8Length } from "../../protocol/text.ts";
-import type { PageRequest, UserJob } from "../hub/rpc.ts";
+import type { FoundJob, JobRow, PageRequest, UserJob } from "../hub/rpc.ts";
 import { readD1 } from "./database.ts";
 import { jobs, receipts } from "./schema.ts";
-
-/** The facts of a job that REST shows. `result` is JSON text; times are in ms since the epoch. */
-type JobRow = {
-  id: string;
-  status: JobStatus;
-  result: string | null;
-  receipt: Receipt | null;
-  createdAt: number;
-  completedAt: number | null;
-};
-
-/** A job with its receipt and its number of attempts. */
-export type FoundJob = JobRow & { attempt: number };
 
 /** Returns a job; null if D1 does not have it. @throws {StoreUnavailable} */
 export async function findJob(db: D1Database, id: string): Promise<FoundJob | null> {

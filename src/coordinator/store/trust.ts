@@ -1,10 +1,11 @@
 // Pairings and user tokens in D1. A PRIVATE job's commit reads the paired keys here.
-import { and, desc, eq, gt, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ClaimRefusal } from "../../protocol/rest.ts";
 import type { Result } from "../../protocol/result.ts";
 import { DAY, TIMING } from "../../protocol/times.ts";
+import type { BoundToken } from "../hub/rpc.ts";
 import { errorFacts, logError } from "../log.ts";
 import { readD1, writeD1 } from "./database.ts";
 import { pairings, users } from "./schema.ts";
@@ -53,15 +54,20 @@ export async function trustOf(db: D1Database, userId: string, limit: number | nu
   };
 }
 
-/**
- * Returns the hash of the token that is bound to a user, since when, and when it was last marked as used (ms since the epoch); null if there is no token, or no
- * such user [TR2]. @throws {StoreUnavailable}
- */
-export async function tokenOf(db: D1Database, userId: string): Promise<{ hash: string; boundAt: number; usedAt: number } | null> {
-  const { tokenHash: hash, createdAt: boundAt, usedAt } = users;
-  const query = drizzle(db).select({ hash, boundAt, usedAt }).from(users).where(eq(users.userId, userId));
-  const [user] = await readD1(db, () => query);
-  return user === undefined || user.hash === null ? null : { ...user, hash: user.hash };
+/** Returns the token that is bound to a user; null if there is no token, or no such user [TR2]. @throws {StoreUnavailable} */
+export async function tokenOf(db: D1Database, userId: string): Promise<BoundToken | null> {
+  return (await tokensOf(db, [userId])).get(userId) ?? null;
+}
+
+/** Returns the tokens that are bound to these users, by their ids. @throws {StoreUnavailable} */
+export async function tokensOf(db: D1Database, userIds: readonly string[]): Promise<Map<string, BoundToken>> {
+  const { userId, tokenHash, createdAt: boundAt, usedAt } = users;
+  const query = drizzle(db)
+    .select({ userId, hash: tokenHash, boundAt, usedAt })
+    .from(users)
+    .where(inArray(userId, [...userIds]));
+  const found = await readD1(db, () => query);
+  return new Map(found.flatMap(({ userId: id, hash, ...times }) => (hash === null ? [] : [[id, { hash, ...times }]])));
 }
 
 /**

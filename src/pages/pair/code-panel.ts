@@ -15,6 +15,7 @@ export class CodePanel {
   readonly #make = element("make-code", HTMLButtonElement);
   readonly #offer = element("offer", HTMLElement);
   readonly #left = element("time-left", HTMLElement);
+  readonly #earlier = element("earlier-code", HTMLElement);
   readonly #paired = element("paired", HTMLElement);
   readonly #result = element("code-result", HTMLElement);
   readonly #live = element("live", HTMLElement);
@@ -71,9 +72,12 @@ export class CodePanel {
     this.tick(Date.now());
   }
 
-  /** Updates the remaining time. */
+  /** Updates the remaining time, and whether an earlier code can still be valid. */
   tick(now: number): void {
-    if (this.#open !== null) setText(this.#left, countdown(this.#open.expiresAt.getTime() - now));
+    if (this.#open === null) return;
+    const { expiresAt, earlierUntil } = this.#open;
+    setText(this.#left, countdown(expiresAt.getTime() - now));
+    this.#earlier.hidden = earlierUntil === undefined || earlierUntil <= now;
   }
 
   /** A worker claimed the code. */
@@ -87,18 +91,19 @@ export class CodePanel {
     setText(this.#live, `Paired with the worker ${fingerprint}.`);
   }
 
-  /** The code could not be made, or it has expired. */
-  failed(text: string): void {
+  /** The code could not be made, or it has expired. `isOutage` is true if the text is about a coordinator that does not answer. */
+  failed(text: string, isOutage: boolean): void {
     const moveFocus = keepFocus(this.#offer);
     this.#show(null, null);
     this.#make.disabled = false;
     setText(this.#make, "Make a code");
     this.say(text, "bad");
+    this.#saysOutage = isOutage;
     moveFocus(this.#make);
     this.#moveFocus(this.#make);
   }
 
-  /** Another code could not be made. The open one stays. `isOutage` is true if the text is about a coordinator that does not answer. */
+  /** Another code could not be made. The open one stays. `isOutage` as of {@link failed}. */
   refused(text: string, isOutage: boolean): void {
     this.#make.disabled = false;
     this.say(text, "bad");
@@ -106,10 +111,10 @@ export class CodePanel {
     this.#moveFocus(this.#make);
   }
 
-  /** A question about the open code got an answer, or none. */
+  /** A question about the open code, or for the list of workers, got an answer, or none. */
   answered(isAnswer: boolean): void {
     if (isAnswer === !this.#saysOutage) return;
-    if (isAnswer) return this.#sayWaiting();
+    if (isAnswer) return this.#open === null ? this.say("", null) : this.#sayWaiting();
     this.say("The coordinator does not answer. The code stays valid.", "bad");
     this.#saysOutage = true;
   }

@@ -108,7 +108,8 @@ class PairPage {
     try {
       const offer = await router.trust.create();
       void this.#warnIfUnbound(router);
-      if (router === this.#router) await this.#wait(offer);
+      const earlier = this.#open;
+      if (router === this.#router) await this.#wait(earlier === null ? offer : { ...offer, earlierUntil: earlier.expiresAt.getTime() });
     } catch (error) {
       if (router === this.#router) this.#failed(error);
     }
@@ -164,6 +165,7 @@ class PairPage {
       const list = await router.trust.list();
       if (router !== this.#router) return;
       this.#workersPanel.show(list);
+      this.#codePanel.answered(true);
     } catch (error) {
       if (router !== this.#router) return;
       this.#lacksList = true;
@@ -188,7 +190,7 @@ class PairPage {
     // The panel of the user says it.
     const text = isRefused ? "" : errorText(error);
     // An open code is as valid as before, and the page still waits for its worker.
-    if (this.#open === null) this.#codePanel.failed(text);
+    if (this.#open === null) this.#codePanel.failed(text, isSilence(error));
     else this.#codePanel.refused(text, isSilence(error));
     if (isRefused) this.#userPanel.refuseToken(true);
     else if (reasonOf(error) === "user_token_required") this.#userPanel.askToken();

@@ -37,8 +37,11 @@ export function writeUser(store: Store, user: User): boolean {
   return writeJson(store, USER_KEY, user);
 }
 
-/** The code that the page shows, as `trust.create()` returned it. */
-export type OpenCode = { code: string; expires_at: string; expiresAt: Date; workerUrl: string };
+/**
+ * The code that the page shows, as `trust.create()` returned it. `earlierUntil` is when the hour of the code that it has replaced is over, ms since the epoch;
+ * left out if there was none.
+ */
+export type OpenCode = { code: string; expires_at: string; expiresAt: Date; workerUrl: string; earlierUntil?: number };
 
 /** The code that the page showed before it was unloaded, if it belongs to this user and is still valid at `now`. Phones unload pages at any time. */
 export function readOpenCode(store: Store, { userId }: User, now: number): OpenCode | null {
@@ -46,14 +49,15 @@ export function readOpenCode(store: Store, { userId }: User, now: number): OpenC
   const [code, expires_at, until, workerUrl] = ["code", "expires_at", "until", "workerUrl"].map((name) => stored.get(name));
   if (stored.get("userId") !== userId || typeof code !== "string" || !PAIRING_CODE.test(code)) return null;
   if (typeof expires_at !== "string" || typeof until !== "number" || until <= now || typeof workerUrl !== "string") return null;
-  return { code, expires_at, expiresAt: new Date(until), workerUrl };
+  const earlierUntil = stored.get("earlierUntil");
+  return { code, expires_at, expiresAt: new Date(until), workerUrl, ...(typeof earlierUntil === "number" && { earlierUntil }) };
 }
 
 /** Stores the code that the page shows; null deletes it. */
 export function writeOpenCode(store: Store, { userId }: User, open: OpenCode | null): void {
   if (open === null) return store?.removeItem(OPEN_CODE_KEY);
-  const { code, expires_at, expiresAt, workerUrl } = open;
-  writeJson(store, OPEN_CODE_KEY, { userId, code, expires_at, until: expiresAt.getTime(), workerUrl });
+  const { code, expires_at, expiresAt, workerUrl, earlierUntil } = open;
+  writeJson(store, OPEN_CODE_KEY, { userId, code, expires_at, until: expiresAt.getTime(), workerUrl, earlierUntil });
 }
 
 /** The members of a stored JSON object; an empty map if there is none. */

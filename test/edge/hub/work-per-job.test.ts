@@ -1,6 +1,7 @@
 // What one job costs, counted and never timed: SQL statements of the hub, RPCs, statements of D1, frames and bytes. A higher number is a slower coordinator
 // on every machine; a lower one is an improvement to write down here.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { endedHere } from "../../../src/coordinator/recent-jobs.ts";
 import { TUNING } from "../../../src/coordinator/tuning.ts";
 import { WORK_PER_JOB } from "../../support/work-per-job.ts";
@@ -104,6 +105,17 @@ describe("a free job alone, in the eyes of the hub", () => {
     await copied(hub);
     const { statements, rpcs, d1Batches } = WORK_PER_JOB;
     expect(work).toEqual({ statements, rpcs: rpcs.waited, d1Batches });
+  });
+});
+
+describe("a poll of a job that nobody has", () => {
+  it("is one RPC and one query of D1, which the router makes itself", async () => {
+    const { hub } = await warmHub();
+    const work = await watch(hub);
+    const queries = vi.spyOn(env.DB, "prepare");
+    expect(await hub.request(`/v1/jobs/${crypto.randomUUID()}`)).toMatchObject({ status: 404 });
+    expect([work.rpcs, queries.mock.calls.length]).toEqual([["job"], 1]);
+    queries.mockRestore();
   });
 });
 

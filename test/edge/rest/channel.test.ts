@@ -1,8 +1,11 @@
+import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { app } from "../../../src/coordinator/app.ts";
 import { LONGEST_POLL, openChannel } from "../../../src/coordinator/http/channel.ts";
 import { CHANNEL_KEY, type ChannelRequest, OF_ANY_SIZE } from "../../../src/coordinator/http/channel-messages.ts";
-import { JobLookups, MOST_TOGETHER } from "../../../src/coordinator/store/job-lookups.ts";
+import { findJobs } from "../../../src/coordinator/store/jobs.ts";
+import { MOST_TOGETHER, SharedLookups } from "../../../src/coordinator/store/shared-lookups.ts";
 import { dial, KEY, ORIGIN, TestChannel } from "../support/channel.ts";
 import { TestHub, until, withSettings } from "../support/worker-hub.ts";
 
@@ -136,7 +139,7 @@ describe("polls of jobs that the hub does not have", () => {
     const log: string[] = [];
     const raw = () => (log.push("query"), Promise.resolve([]));
     reads().mockImplementation(() => ({ bind: () => ({ raw }) }) as unknown as D1PreparedStatement);
-    const lookups = new JobLookups(env.DB);
+    const lookups = new SharedLookups(async (ids) => new Map((await findJobs(env.DB, ids)).map((job) => [job.id, job])));
     let timer: ReturnType<typeof setTimeout> | undefined;
     const tick = (): void => {
       if (log.at(-1) !== "timer") log.push("timer");
@@ -161,6 +164,74 @@ describe("polls of jobs that the hub does not have", () => {
     queries.mockRestore();
     channel.send(poll(21, crypto.randomUUID()));
     expect((await channel.answers(21)).get(21)?.status).toBe(404);
+  });
+});
+
+describe("requests that the front passes on, for jobs that the hub does not have,", () => {
+  /** The router of these is not in the hub. */
+  const ask = (hub: TestHub, path: string) => hub.fetch(new Request(`${ORIGIN}/v1/jobs/${path}`));
+  const paths = (count: number) => Array.from({ length: count }, (_, n) => `${crypto.randomUUID()}${n % 2 === 0 ? "" : "/events"}`);
+
+  test("[API6, LM2] share the queries of D1 too, and each gets its own answer", async () => {
+    const hub = new TestHub();
+    const worker = await hub.plainWorker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned());
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
+    await hub.evict();
+    const queries = vi.spyOn(env.DB, "prepare");
+    const answers = await Promise.all([...paths(38), id, `${id}/events`].map((path) => ask(hub, path)));
+    expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 38 }, () => 404), 200, 200]);
+    expect(await answers[38]?.json()).toMatchObject({ id, status: "completed", receipt: { job_id: id } });
+    expect(await answers[39]?.text()).toMatch(new RegExp(`event: done\\ndata: .*"id":"${id}"`));
+    expect(queries.mock.calls.length).toBeLessThan(20);
+  });
+
+  test("[JB14, LM2] lists of the jobs of users share queries of D1 too, and a token counts for its own user only", async () => {
+    const hub = new TestHub();
+    const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const user of [one, two]) {
+      const init = { method: "POST", headers: { "x-user-token": `token-of-${user}` }, body: JSON.stringify({ user_id: user }) };
+      expect((await hub.request("/v1/trust/create", init)).status).toBe(201);
+    }
+    const id = await hub.commit("cheap", { user_id: one });
+    const list = (user: string, token = `token-of-${user}`) => hub.request(`/v1/jobs?user_id=${user}`, { headers: { "x-user-token": token } });
+    const queries = vi.spyOn(env.DB, "prepare");
+    const answers = await Promise.all([...Array.from({ length: 37 }, () => list(crypto.randomUUID())), list(one, `token-of-${two}`), list(two), list(one)]);
+    expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 38 }, () => 401), 200, 200]);
+    expect(answers.slice(38).map(({ body }) => body)).toEqual([
+      { jobs: [], next: null },
+      { jobs: [expect.objectContaining({ id })], next: null },
+    ]);
+    expect(queries.mock.calls.length).toBeLessThan(20);
+  });
+
+  test("[API1] are 503 while D1 does not answer", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const hub = new TestHub();
+    await hub.workersOnline();
+    const queries = vi.spyOn(env.DB, "prepare").mockImplementation(() => {
+      throw new Error("down");
+    });
+    const answers = await Promise.all(paths(4).map((path) => ask(hub, path)));
+    expect(answers.map(({ status, headers }) => [status, headers.get("retry-after")])).toEqual(Array.from({ length: 4 }, () => [503, expect.any(String)]));
+    queries.mockRestore();
+    expect((await ask(hub, crypto.randomUUID())).status).toBe(404);
+  });
+
+  test("[API6] read D1 themselves if the hub does not answer", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const hub = new TestHub();
+    const worker = await hub.plainWorker();
+    const id = await hub.commit();
+    await worker.complete(await worker.assigned());
+    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
+    await hub.evict();
+    const job = vi.fn<() => Promise<string>>(() => Promise.reject(Object.assign(new Error("full"), { overloaded: true })));
+    const noHub = { ...env, HUB: { getByName: () => ({ job }) } };
+    const response = await app.fetch(new Request(`${ORIGIN}/v1/jobs/${id}`), noHub, createExecutionContext());
+    expect(await response.json()).toMatchObject({ id, status: "completed" });
+    expect(job).toHaveBeenCalledTimes(1);
   });
 });
 
