@@ -96,7 +96,7 @@ async function measured({ system, running }: Started, number: number, plan: Plan
 }
 
 /**
- * Measures parts of a job alone; counts the fsyncs of a job, and samples the functions that it runs, with as many jobs as the system can do and at the highest
+ * Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs, with as many jobs as the system can do and at the highest
  * rate. What it finds becomes part of the system's figure with as many workers and jobs.
  */
 async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
@@ -111,12 +111,12 @@ async function measureParts({ system: { name, waits }, running }: Started, numbe
     most.probes[probe] = cell.cpuPerJob;
   }
   if (number > 1 || (!name.startsWith(OURS) && !name.startsWith(FLOOR))) return;
+  const load = { workers: RATE_WORKERS, waits, seconds: plan.seconds, scene: null };
+  // Not at a rate: strace slows the servers, so that jobs would wait and share syncs.
+  most.perJob.fsyncs = (await measure(running, { ...load, rate: null }, { fsyncs: true })).perJob.fsyncs;
   for (const rate of [null, Math.max(...plan.rates)]) {
-    const load = { workers: RATE_WORKERS, rate, waits, seconds: plan.seconds, scene: null };
     const figure = figureAt(rate);
-    if (figure === undefined) continue;
-    figure.perJob.fsyncs = (await measure(running, load, { fsyncs: true })).perJob.fsyncs;
-    figure.kinds = (await measure(running, load, { samples: true })).kinds;
+    if (figure !== undefined) figure.kinds = (await measure(running, { ...load, rate }, { samples: true })).kinds;
   }
 }
 

@@ -91,13 +91,18 @@ export function jobInPolls({ cells }: Results, system: string, workers: number):
 /** What two systems are compared at: the load, and the figure. */
 type Compared = { workers: number; rate?: number | null; figure: (cell: Cell) => number };
 
-/** The median over all turns of one figure of `top`, divided by that of `system` in the same turn. */
+/** True if a system did the jobs as they came. Otherwise a queue grew, and its latencies only say for how long. */
+export function keptUp({ rate, jobsPerSecond }: Cell): boolean {
+  return rate === null || jobsPerSecond >= 0.95 * rate;
+}
+
+/** The median over all turns of one figure of `top`, divided by that of `system` in the same turn. Turns in which `system` fell behind do not count. */
 export function ratio({ cells }: Results, top: string, system: string, { workers, rate = null, figure }: Compared): number {
   const loaded = cells.filter((cell) => cell.workers === workers && cell.rate === rate);
   return median(
     loaded.flatMap((mine) => {
       const theirs = loaded.find((cell) => cell.system === system && cell.round === mine.round && cell.turn === mine.turn);
-      return mine.system !== top || theirs === undefined ? [] : [figure(mine) / figure(theirs)];
+      return mine.system !== top || theirs === undefined || !keptUp(theirs) ? [] : [figure(mine) / figure(theirs)];
     }),
   );
 }

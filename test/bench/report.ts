@@ -14,6 +14,7 @@ import {
   FLOOR,
   hundredths,
   jobInPolls,
+  keptUp,
   markdown,
   median,
   ratio,
@@ -83,15 +84,20 @@ function systemsTable(results: Results): string {
     ...plan.workers.map((workers) => whole(typical(results, system, workers, null, (cell) => cell.jobsPerSecond))),
     whole(typical(results, system, most, null, (cell) => cell.cpuPerJob)),
     whole(typical(results, system, most, null, (cell) => cell.memory / 1e6)),
-    ...plan.rates.map((rate) => {
-      const of = (figure: (cell: Cell) => number): string => tenths(typical(results, system, 64, rate, figure));
-      return `${of((cell) => cell.p50)} / ${of((cell) => cell.p99)}`;
-    }),
+    ...plan.rates.map((rate) => latencies(results.cells.filter((cell) => cell.system === system && cell.rate === rate))),
     ...[(cell: Cell) => cell.jobsPerSecond, (cell: Cell) => cell.cpuPerJob].map((figure) =>
       hundredths(ratio(results, BASE, system, { workers: most, figure })),
     ),
   ]);
   return markdown(head, rows);
+}
+
+/** p50 and p99 of the turns in which a system kept up with the rate, and how many these are if there were others. */
+function latencies(turns: readonly Cell[]): string {
+  const kept = turns.filter(keptUp);
+  if (kept.length === 0 && turns.length > 0) return "fell behind";
+  const of = (figure: (cell: Cell) => number): string => tenths(median(kept.map(figure)));
+  return `${of((cell) => cell.p50)} / ${of((cell) => cell.p99)}${kept.length === turns.length ? "" : `, in ${kept.length} of ${turns.length} turns`}`;
 }
 
 /** Jobs per second of ours and of bare workerd divided by those of the peers: what this coordinator reaches, and what its platform allows. */
@@ -209,23 +215,28 @@ function kindsAt({ cells, labels }: Results, load: string, workers: number, rate
   const columns = Object.entries(labels).flatMap(([system, label]) => {
     const own = cells.filter((cell) => cell.system === system && cell.workers === workers && cell.rate === rate);
     const sampled = own.find((cell) => cell.kinds !== null);
-    return sampled?.kinds == null ? [] : [{ label, kinds: sampled.kinds, fsyncs: sampled.perJob.fsyncs, cpu: median(own.map(({ cpuPerJob }) => cpuPerJob)) }];
+    return sampled?.kinds == null ? [] : [{ label, kinds: sampled.kinds, cpu: median(own.map(({ cpuPerJob }) => cpuPerJob)) }];
   });
   if (columns.length === 0) return [];
-  const rows = [
-    ...KINDS.map((kind) => [kind, ...columns.map(({ kinds, cpu }) => whole(kinds[kind] * cpu))]),
-    ["all", ...columns.map(({ cpu }) => whole(cpu))],
-    ["fsyncs per job", ...columns.map(({ fsyncs }) => hundredths(fsyncs ?? Number.NaN))],
-  ];
+  const rows = [...KINDS.map((kind) => [kind, ...columns.map(({ kinds, cpu }) => whole(kinds[kind] * cpu))]), ["all", ...columns.map(({ cpu }) => whole(cpu))]];
   return [markdown([`CPU µs per job, ${load}`, ...columns.map(({ label }) => label)], rows)];
 }
 
 const PROBED: readonly Probe[] = ["edge", "poll", "write", "receipt"];
 
-function remarks({ cells, noise, pinned, skipped }: Results): string[] {
+function remarks({ cells, labels, noise, pinned, skipped }: Results): string[] {
   const noisy = cells.filter(({ foreign }) => foreign > noise);
+  const late = [...Map.groupBy(cells, ({ system, rate }) => `${labels[system] ?? system} at ${rate} jobs/s`)].flatMap(([what, turns]) => {
+    const behind = turns.filter((cell) => !keptUp(cell)).length;
+    return behind === 0 ? [] : [`${what} in ${behind} of ${turns.length} turns`];
+  });
   return [
     ...skipped.map((line) => `Skipped: ${line}.`),
+    ...(late.length === 0
+      ? []
+      : [
+          `Fell behind the rate, with a queue that grew: ${late.join("; ")}. The latencies above are those of the other turns, and a ratio of latencies leaves a turn out in which the peer fell behind.`,
+        ]),
     ...(noisy.length === 0
       ? []
       : [

@@ -106,21 +106,13 @@ it.each([
 it("the CPU time of a job is divided by the samples of each kind, at full load and at the rate", () => {
   const sample = (name: string, object: string): string => ` 55d0c0ffee00 ${name} (${object})\n`;
   const kinds = shares([...Array<string>(3).fill(sample("sqlite3VdbeExec", WORKERD)), sample("v8::internal::Scavenger::Process", WORKERD)].join(""));
-  const perJob = { frames: 3, frameBytes: 800, requests: 2, httpBytes: 900 };
-  const text = table(
-    results([
-      ...[...CELLS, cell("ours", 4, 800, { kinds, perJob: { ...perJob, fsyncs: 0.06 } })],
-      cell("ours", 1, 450, { rate: 450, cpuPerJob: 2_000, kinds, perJob: { ...perJob, fsyncs: 1.25 } }),
-    ]),
-  );
+  const text = table(results([...CELLS, cell("ours", 4, 800, { kinds }), cell("ours", 1, 450, { rate: 450, cpuPerJob: 2_000, kinds })]));
   expect(row(text, "SQLite")[2]).toBe("750");
   expect(row(text, "garbage collection")[2]).toBe("250");
   expect(row(text, "V8: compiling")[2]).toBe("0");
   expect(row(text, "all")[2]).toBe("1,000");
-  expect(row(text, "fsyncs per job")[2]).toBe("0.06");
   const paced = text.slice(text.indexOf("CPU µs per job, 450 jobs/s"));
   expect(row(paced, "SQLite")[2]).toBe("1,500");
-  expect(row(paced, "fsyncs per job")[2]).toBe("1.25");
 });
 
 it("the floor is the sum of its parts, each as often as it is in a job", () => {
@@ -170,6 +162,21 @@ it("the plot has a line per system and is well-formed", () => {
   expect(svg.match(/<polyline /g)).toHaveLength(2);
   expect(svg).toContain("a peer &amp; its store");
   expect(svg).not.toMatch(/NaN|undefined|Infinity/);
+});
+
+it("a system that falls behind its rate is named, and that turn of a peer is not in the ratio of latencies", () => {
+  const turns = [
+    ...[cell("ours", 1, 450, { rate: 450, p50: 6 }), cell("bullmq", 1, 450, { rate: 450, p50: 5 })],
+    ...[cell("ours", 1, 449, { rate: 450, turn: 2, p50: 6 }), cell("bullmq", 1, 313, { rate: 450, turn: 2, p50: 900 })],
+  ];
+  const text = table({ ...results(turns), labels: { ours: "this coordinator", bullmq: "BullMQ" } });
+  expect(text).toContain("Fell behind the rate, with a queue that grew: BullMQ at 450 jobs/s in 1 of 2 turns.");
+  expect(row(text, "p50 at 450 jobs/s ÷ BullMQ").slice(2, 4)).toEqual(["≤ 1", "1.20"]);
+  expect(row(text, "BullMQ").at(5)).toBe("5.0 / 2.0, in 1 of 2 turns");
+  // One of ours counts: it is no excuse.
+  const late = turns.map((one) => (one.system === "ours" ? { ...one, jobsPerSecond: 400, p50: 10 } : one));
+  expect(row(targetTable(results(late))[0] ?? "", "p50 at 450 jobs/s ÷ BullMQ")[3]).toBe("2.00");
+  expect(row(table(results(late)), "this coordinator").at(5)).toBe("fell behind");
 });
 
 it("the README has a place for the figures, and a second run replaces those of the first", () => {
