@@ -247,7 +247,7 @@ function remarks({ cells, labels, noise, pinned, skipped }: Results): string[] {
 }
 
 const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900", "#cb4b16", "#586e75", "#3949ab", "#00897b", "#795548"];
-const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [760, 420, 60, 30, 50, 290];
+const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [860, 420, 60, 30, 50, 370];
 
 /** Jobs per second over the number of workers, as an SVG that is readable on light and on dark. */
 export function plot(results: Results): string {
