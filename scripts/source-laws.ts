@@ -28,7 +28,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   openapi: ["payment", "stream", "config.ts"],
   routes: ["http", "hub/rpc.ts", "openapi", "payment", "store", "stream", "log.ts", "recent-jobs.ts", "tuning.ts"],
   "app.ts": ["http", "routes"],
-  "main.ts": ["app.ts", "http", "hub", "hub/rpc.ts", "store", "config.ts", "log.ts"],
+  "main.ts": ["app.ts", "http", "hub", "store", "config.ts", "log.ts"],
 };
 
 /** Parts that the others import by one file only. */

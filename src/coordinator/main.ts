@@ -1,27 +1,19 @@
 // The entry of the Worker: REST, cron, and the exported Durable Object.
-import type { Result } from "../protocol/result.ts";
 import { app } from "./app.ts";
 import { type Env, SettingsError, settingsOf } from "./config.ts";
 import { openChannel, opensChannel } from "./http/channel.ts";
 import { CHANNEL_KEY } from "./http/channel-messages.ts";
 import { askHub, insideHub } from "./http/hub-client.ts";
 import { ChannelSocket } from "./hub/channel-socket.ts";
-import type { HubRpc } from "./hub/rpc.ts";
 import { WorkerHub as Hub } from "./hub/worker-hub.ts";
 import { errorFacts, logError, logInvalidSetting } from "./log.ts";
-import { buildIndexes, StoreUnavailable } from "./store/database.ts";
-import { findJobs } from "./store/jobs.ts";
+import { buildIndexes } from "./store/database.ts";
 import { applyRetention } from "./store/retention.ts";
-import { SharedLookups } from "./store/shared-lookups.ts";
-import { tokensOf } from "./store/trust.ts";
 
 export { Settler } from "./hub/settler.ts";
 
-/** The hub. Outside Cloudflare it also has the router in it, for the requests that the front sends together, and reads D1 for all routers. */
-export class WorkerHub extends Hub implements HubRpc {
-  readonly #jobs = new SharedLookups(async (ids) => new Map((await findJobs(this.env.DB, ids)).map((job) => [job.id, job])));
-  readonly #tokens = new SharedLookups((userIds) => tokensOf(this.env.DB, userIds));
-
+/** The hub. Outside Cloudflare it also has the router in it, for the requests that the front sends together. */
+export class WorkerHub extends Hub {
   override async fetch(request: Request): Promise<Response> {
     if (!opensChannel(request, this.env[CHANNEL_KEY])) return super.fetch(request);
     const env = insideHub(this.env, this);
@@ -31,24 +23,6 @@ export class WorkerHub extends Hub implements HubRpc {
       gather: (read) => this.gather(read),
       dial: (far) => new ChannelSocket(far, this),
     });
-  }
-
-  async lookUpJob(id: string): ReturnType<HubRpc["lookUpJob"]> {
-    return asResult(this.#jobs.find(id));
-  }
-
-  async lookUpToken(userId: string): ReturnType<HubRpc["lookUpToken"]> {
-    return asResult(this.#tokens.find(userId));
-  }
-}
-
-/** An error would lose its class on its way to the router. */
-async function asResult<T>(lookup: Promise<T>): Promise<Result<T, string>> {
-  try {
-    return { ok: true, value: await lookup };
-  } catch (error) {
-    if (error instanceof StoreUnavailable) return { ok: false, reason: error.safeReason };
-    throw error;
   }
 }
 

@@ -22,6 +22,7 @@ import { FreeCommits } from "./free-commits.ts";
 import { endedJob, JobAnswers } from "./job-answers.ts";
 import { Journal } from "./journal.ts";
 import { LedgerStore } from "./ledger-store.ts";
+import { Lookups } from "./lookups.ts";
 import { OfferedModels } from "./offered-models.ts";
 import { Outbox } from "./outbox.ts";
 import { PaidCommits } from "./paid-commits.ts";
@@ -44,7 +45,7 @@ import { WorkerFrames } from "./worker-frames.ts";
 import { WorkerKeys } from "./worker-keys.ts";
 
 /** The one Durable Object of an instance. It owns the worker sockets, and it alone writes what happens to a job. */
-export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookUpJob" | "lookUpToken"> {
+export class WorkerHub extends DurableObject<Env> implements HubRpc {
   /** D1. A field, so that a test can replace it with one that fails. */
   db: D1Database;
   readonly #settings: Settings;
@@ -66,6 +67,7 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
   readonly #streams: EventStreams;
   readonly #recent = startHere();
   readonly #answers: JobAnswers;
+  readonly #lookups = new Lookups(() => this.db);
   readonly #cancelTokens: CancelTokens;
   readonly #repeated = new RepeatedCommits(() => this.#dispatcher.state);
   readonly #pairingClaims: PairingClaims;
@@ -237,6 +239,14 @@ export class WorkerHub extends DurableObject<Env> implements Omit<HubRpc, "lookU
     const job = await this.job(id, wait, client);
     // Read after the job, so that an answer that waited has the settlement too.
     return { job, settlement: this.#answers.settlementOf(id) };
+  }
+
+  async lookUpJob(id: string): ReturnType<HubRpc["lookUpJob"]> {
+    return this.#lookups.job(id);
+  }
+
+  async lookUpToken(userId: string): ReturnType<HubRpc["lookUpToken"]> {
+    return this.#lookups.token(userId);
   }
 
   async userJobs(userId: string, page: PageRequest): Promise<UserJob[]> {
