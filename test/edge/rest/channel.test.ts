@@ -14,6 +14,16 @@ withSettings({ [CHANNEL_KEY]: KEY });
 
 afterEach(() => vi.restoreAllMocks());
 
+/** Returns the id of a completed job that only D1 has. */
+async function jobOfD1(hub: TestHub): Promise<string> {
+  const worker = await hub.plainWorker();
+  const id = await hub.commit();
+  await worker.complete(await worker.assigned());
+  await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
+  await hub.evict();
+  return id;
+}
+
 const HEADERS: [string, string][] = [["host", "hub.test"]];
 const COMMIT = JSON.stringify({ job_type: "TASK", user_id: "someone", payload: { task_type: "classify", input: "Good." } });
 
@@ -120,18 +130,13 @@ describe("polls of jobs that the hub does not have", () => {
 
   test("[API6] share the queries of D1, and each gets its own answer", async () => {
     const hub = new TestHub();
-    const worker = await hub.plainWorker();
-    await hub.commit();
-    const job = await worker.assigned();
-    await worker.complete(job);
-    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
-    await hub.evict();
+    const id = await jobOfD1(hub);
     const channel = await TestChannel.open(hub);
     const queries = reads();
-    channel.send(...absent(40), poll(41, job.job_id), poll(42, job.job_id));
+    channel.send(...absent(40), poll(41, id), poll(42, id));
     const answers = await channel.answers(42);
-    expect([...answers].filter(([, { status }]) => status !== 404).map(([id, { status, body }]) => [id, status, JSON.parse(body)])).toEqual(
-      [41, 42].map((id) => [id, 200, expect.objectContaining({ id: job.job_id, status: "completed" })]),
+    expect([...answers].filter(([, { status }]) => status !== 404).map(([of, { status, body }]) => [of, status, JSON.parse(body)])).toEqual(
+      [41, 42].map((of) => [of, 200, expect.objectContaining({ id, status: "completed" })]),
     );
     expect(queries).toHaveBeenCalledTimes(1 + Math.ceil(40 / MOST_TOGETHER));
   });
@@ -199,11 +204,7 @@ describe("requests that the front passes on, for jobs that the hub does not have
 
   test("[API6, LM2] share the queries of D1 too, and each gets its own answer", async () => {
     const hub = new TestHub();
-    const worker = await hub.plainWorker();
-    const id = await hub.commit();
-    await worker.complete(await worker.assigned());
-    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
-    await hub.evict();
+    const id = await jobOfD1(hub);
     const queries = holdUntilAsked("lookUpJob", "jobs", 40);
     const answers = await Promise.all([...paths(38), id, `${id}/events`].map((path) => ask(hub, path)));
     expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 38 }, () => 404), 200, 200]);
@@ -249,11 +250,7 @@ describe("requests that the front passes on, for jobs that the hub does not have
   test("[API6] read D1 themselves if the hub does not answer", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const hub = new TestHub();
-    const worker = await hub.plainWorker();
-    const id = await hub.commit();
-    await worker.complete(await worker.assigned());
-    await until(async () => (await hub.sql("SELECT id FROM jobs")).length === 0, "in D1");
-    await hub.evict();
+    const id = await jobOfD1(hub);
     const job = vi.fn<() => Promise<string>>(() => Promise.reject(Object.assign(new Error("full"), { overloaded: true })));
     const noHub = { ...env, HUB: { getByName: () => ({ job }) } };
     const response = await app.fetch(new Request(`${ORIGIN}/v1/jobs/${id}`), noHub, createExecutionContext());
