@@ -1,13 +1,13 @@
 // npm run bench: this coordinator and other ways to build it, on the same work, on this machine. Prints a table and writes docs/benchmarks/.
-import { chmodSync, closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CURVES, curves, type Sizes } from "./curves.ts";
 import type { Probe } from "./driver.ts";
 import { measure, type Measurement, NOISE, pinned, quietly, say, SERVER_CORE } from "./measure.ts";
-import { has } from "./processes.ts";
-import { ALONE, type Cell, FLOOR, median, type Results } from "./figures.ts";
+import { canSample, canSeeSyncs } from "./processes.ts";
+import { ALONE, type Cell, FLOOR, type Results } from "./figures.ts";
 import { table, write } from "./report.ts";
 import { install, type Running, type System, SYSTEMS } from "./systems.ts";
 
@@ -18,14 +18,10 @@ const OURS = "ours";
 /** The parts of a job that are measured alone. */
 const PROBES: Readonly<Record<string, readonly Probe[]>> = { [ALONE]: ["poll"], [FLOOR]: ["edge", "poll", "write", "receipt"] };
 
-/** As much as a small commit of SQLite writes. */
-const PAGES = Buffer.alloc(8_192);
-const SYNCS = 400;
-
 type Plan = { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number; turns: number; rateTurns: number; tries: number };
 const WHOLE: Plan = { rounds: 3, workers: [1, 16, 64, 256], rates: [50, 450], seconds: 3, turns: 2, rateTurns: 2, tries: 2 };
 const QUICK: Plan = { rounds: 1, workers: [16, 64], rates: [450], seconds: 2, turns: 1, rateTurns: 1, tries: 2 };
-/** The workers that are there while jobs come at a fixed rate, and where systems are compared and fsyncs and parts of a job are measured. */
+/** The workers that are there while jobs come at a fixed rate, and where systems are compared and syncs and parts of a job are measured. */
 const RATE_WORKERS = 64;
 /** How long each turn takes where there are several, in seconds. */
 const TURN_SECONDS = 2;
@@ -76,19 +72,23 @@ async function round(systems: readonly System[], number: number, plan: Plan): Pr
   return cells;
 }
 
+/** A figure of a system; null if a peer fails. A fault of ours must be seen; one of a peer costs this figure, and not the hours before it. */
+async function figure(name: string, what: string, run: () => Promise<Measurement>): Promise<Measurement | null> {
+  try {
+    return await run();
+  } catch (error) {
+    if (name.startsWith(OURS)) throw error;
+    say(`${what}: no figure, ${error instanceof Error ? error.message : String(error)}`);
+    return null;
+  }
+}
+
 /** One measurement of a system; none if a peer fails. */
 async function measured({ system, running }: Started, number: number, plan: Plan, { turn, ...load }: Turn): Promise<Cell[]> {
   const { name, waits } = system;
   const what = `round ${number}  ${name.padEnd(9)}  ${load.workers} workers${load.rate === null ? "" : `, ${load.rate} jobs/s`}`;
-  let cell: Measurement;
-  try {
-    cell = await quietly(what, plan.tries, () => measure(running, { ...load, waits, scene: null }));
-  } catch (error) {
-    // A fault of ours must be seen. One of a peer costs this figure, and not the hours before it.
-    if (name.startsWith(OURS)) throw error;
-    say(`${what}: no figure, ${error instanceof Error ? error.message : String(error)}`);
-    return [];
-  }
+  const cell = await figure(name, what, () => quietly(what, plan.tries, () => measure(running, { ...load, waits, scene: null })));
+  if (cell === null) return [];
   say(
     `${what}: ${cell.jobsPerSecond.toFixed(0)} jobs/s, p50 ${cell.p50.toFixed(1)} ms, p99 ${cell.p99.toFixed(1)} ms, ${cell.cpuPerJob.toFixed(0)} µs of CPU per job`,
   );
@@ -96,12 +96,12 @@ async function measured({ system, running }: Started, number: number, plan: Plan
 }
 
 /**
- * Measures parts of a job alone, counts the fsyncs of a job, and samples the functions that it runs, with as many jobs as the system can do and at the highest
- * rate. What it finds becomes part of the system's figure with as many workers and jobs.
+ * Measures parts of a job alone, and in the first round its syncs of the disk and the functions that it runs, with as many jobs as the system can do and at the
+ * highest rate. What it finds becomes part of the system's figure with as many workers and jobs.
  */
 async function measureParts({ system: { name, waits }, running }: Started, number: number, plan: Plan, cells: readonly Cell[]): Promise<void> {
-  const figureAt = (load: number | null) => cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === load);
-  const most = figureAt(null);
+  const cellAt = (load: number | null) => cells.find(({ system, workers, rate }) => system === name && workers === RATE_WORKERS && rate === load);
+  const most = cellAt(null);
   if (most === undefined) return;
   for (const probe of PROBES[name] ?? []) {
     const what = `round ${number}  ${name.padEnd(9)}  probe "${probe}"`;
@@ -110,29 +110,14 @@ async function measureParts({ system: { name, waits }, running }: Started, numbe
     say(`${what}: ${cell.cpuPerJob.toFixed(0)} µs of CPU each`);
     most.probes[probe] = cell.cpuPerJob;
   }
-  if (number > 1 || (!name.startsWith(OURS) && !name.startsWith(FLOOR))) return;
-  const load = { workers: RATE_WORKERS, waits, seconds: plan.seconds, scene: null };
-  // Not at a rate: strace slows the servers, so that jobs would wait and share syncs.
-  most.perJob.fsyncs = (await measure(running, { ...load, rate: null }, { fsyncs: true })).perJob.fsyncs;
+  if (number > 1) return;
   for (const rate of [null, Math.max(...plan.rates)]) {
-    const figure = figureAt(rate);
-    if (figure !== undefined) figure.kinds = (await measure(running, { ...load, rate }, { samples: true })).kinds;
+    const cell = cellAt(rate);
+    if (cell === undefined) continue;
+    const load = { workers: RATE_WORKERS, rate, waits, seconds: plan.seconds, scene: null };
+    if (canSeeSyncs()) cell.syncs = (await figure(name, `${name}  syncs`, () => measure(running, load, { syncs: true })))?.syncs ?? null;
+    if (canSample() && (name.startsWith(OURS) || name.startsWith(FLOOR))) cell.kinds = (await measure(running, load, { samples: true })).kinds;
   }
-}
-
-/** The median time of one sync of the disk after a small write, ms. */
-function syncMs(): number {
-  const folder = mkdtempSync(join(tmpdir(), "bench-sync-"));
-  const file = openSync(join(folder, "file"), "w");
-  const times = Array.from({ length: SYNCS }, () => {
-    writeSync(file, PAGES);
-    const began = performance.now();
-    fdatasyncSync(file);
-    return performance.now() - began;
-  });
-  closeSync(file);
-  rmSync(folder, { recursive: true });
-  return median(times);
 }
 
 /** The sizes of the curves that were asked for; null if one cannot be read. */
@@ -183,8 +168,8 @@ async function main(): Promise<number> {
   const skipped = wanted.flatMap(({ label, missing }) => (missing() === null ? [] : [`${label}: ${missing()} cannot be had`]));
   for (const line of skipped) say(`skipped ${line}`);
   if (!pinned) say("nothing is pinned to a core: that needs taskset and two cores");
-  if (!has("strace")) say("fsyncs are not counted: that needs strace");
-  if (!has("perf")) say("functions are not sampled: that needs perf, of Debian's linux-perf");
+  if (!canSample()) say("functions are not sampled: that needs perf, of Debian's linux-perf");
+  if (!canSeeSyncs()) say("syncs of the disk are not watched: that needs perf, and root");
 
   const cells: Cell[] = [];
   const systems = wanted.filter(({ missing }) => missing() === null);
@@ -192,7 +177,7 @@ async function main(): Promise<number> {
     const first = Math.floor(((number - 1) * systems.length) / plan.rounds);
     cells.push(...(await round([...systems.slice(first), ...systems.slice(0, first)], number, plan)));
   }
-  const common = { plan, pinned, skipped, noise: NOISE, syncMs: syncMs() };
+  const common = { plan, pinned, skipped, noise: NOISE };
   const results: Results = { ...common, labels: Object.fromEntries(systems.map(({ name, label }) => [name, label])), cells };
   console.log(table(results));
   // What was cut short is no figure to publish.

@@ -1,6 +1,7 @@
 // The figures of npm run bench: what is measured, medians over the rounds, ratios within a turn, and how they are printed.
 import type { Probe } from "./driver.ts";
 import type { Kind } from "./kinds.ts";
+import type { SyncCost } from "./syncs.ts";
 
 /**
  * One measurement: in one of the turns of its round. `rate` is null where the server was given as much as it took; `foreign` is what else used the machine, in
@@ -25,9 +26,11 @@ export type Cell = {
   probes: Partial<Record<Probe, number>>;
   /** The share of each kind of functions in {@link cpuPerJob}; null where they were not sampled. */
   kinds: Record<Kind, number> | null;
+  /** Of the disk, by all servers of the system; null where they were not watched. */
+  syncs: SyncCost | null;
   /** Bytes, of all servers of the system. */
   memory: number;
-  perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number; fsyncs: number | null };
+  perJob: { frames: number; frameBytes: number; requests: number; httpBytes: number };
   foreign: number;
 };
 
@@ -52,8 +55,6 @@ export type Results = {
   pinned: boolean;
   skipped: readonly string[];
   noise: number;
-  /** How long a sync of the disk takes, ms. */
-  syncMs: number;
   labels: Record<string, string>;
   cells: readonly Cell[];
 };

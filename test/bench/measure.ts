@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Load, Measured } from "./driver.ts";
 import { shares } from "./kinds.ts";
-import { countFsyncs, cpuOf, cpuOfMachine, family, has, memoryOf, sampleFunctions } from "./processes.ts";
+import { cpuOf, cpuOfMachine, family, has, memoryOf, sampleFunctions, watchSyncs } from "./processes.ts";
 import type { Cell } from "./figures.ts";
+import { syncCost, syncTimes } from "./syncs.ts";
 import type { Running } from "./systems.ts";
 
 const DRIVER_CORE = 1;
@@ -24,14 +25,14 @@ export const say = (line: string): void => console.error(`${((performance.now() 
 /** What one run of the driver gives. */
 export type Measurement = Omit<Cell, "system" | "round" | "turn">;
 
-/** What else to do in a run: count the fsyncs of the servers, which slows them, sample their functions, and call `mark` at its begin and end. */
-type Besides = { fsyncs?: boolean; samples?: boolean; mark?: (word: "begin" | "end") => Promise<void> };
+/** What else to do in a run: watch the syncs of the servers, sample their functions, and call `mark` at its begin and end. */
+type Besides = { syncs?: boolean; samples?: boolean; mark?: (word: "begin" | "end") => Promise<void> };
 
 /** One run of the driver against a system. */
 export async function measure(
   running: Running,
   load: Omit<Load, "port" | "natsPort">,
-  { fsyncs = false, samples = false, mark }: Besides = {},
+  { syncs = false, samples = false, mark }: Besides = {},
 ): Promise<Measurement> {
   const { port, natsPort, pids } = running;
   const program = [process.execPath, "--no-warnings", join(import.meta.dirname, "driver.ts")];
@@ -44,21 +45,27 @@ export async function measure(
   };
   const at: Record<string, ReturnType<typeof clocks>> = {};
   let memory = 0;
-  let tracing: ReturnType<typeof countFsyncs> = null;
-  let sampling: ReturnType<typeof sampleFunctions> = null;
+  let endSyncs: (() => Promise<string>) | null = null;
+  let endSamples: (() => Promise<string>) | null = null;
+  let synced: string | null = null;
+  let sampled: string | null = null;
   for await (const line of createInterface({ input: driver.stdout })) {
     last = line;
     if (line !== "begin" && line !== "end") continue;
-    if (line === "begin") await mark?.(line);
-    if (line === "begin" && fsyncs) tracing = countFsyncs(family(pids));
-    if (line === "begin" && samples) sampling = sampleFunctions(family(pids));
+    if (line === "begin") {
+      await mark?.(line);
+      if (syncs) endSyncs = await watchSyncs(family(pids));
+      if (samples) endSamples = await sampleFunctions(family(pids));
+    }
     at[line] = clocks();
-    if (line === "end") await mark?.(line);
+    if (line === "end") {
+      synced = (await endSyncs?.()) ?? null;
+      sampled = (await endSamples?.()) ?? null;
+      await mark?.(line);
+    }
     memory = memoryOf(family(pids));
     driver.stdin.write("\n");
   }
-  const calls = (await tracing?.stop()) ?? null;
-  const sampled = (await sampling?.stop()) ?? null;
   const { begin, end } = at;
   if (begin === undefined || end === undefined) throw new Error("the driver failed, see above");
   const measured = Measured.parse(JSON.parse(last));
@@ -69,13 +76,8 @@ export async function measure(
     memory,
     probes: {},
     kinds: sampled === null ? null : shares(sampled),
-    perJob: {
-      frames: frames / jobs,
-      frameBytes: frameBytes / jobs,
-      requests: requests / jobs,
-      httpBytes: httpBytes / jobs,
-      fsyncs: calls === null ? null : calls / jobs,
-    },
+    syncs: synced === null ? null : syncCost(syncTimes(synced), jobs, seconds),
+    perJob: { frames: frames / jobs, frameBytes: frameBytes / jobs, requests: requests / jobs, httpBytes: httpBytes / jobs },
     foreign: Math.max(0, end.machine - begin.machine - (end.own - begin.own)) / seconds,
   };
 }

@@ -1,11 +1,13 @@
 // What npm run bench starts and reads: server processes on their core, and from /proc their CPU time and memory and what everything else on the machine used.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
 import { createInterface } from "node:readline";
 import { descendants } from "../support/process-tree.ts";
+import { SYNC_EVENTS } from "./syncs.ts";
 
 /** Ticks per second of the times in /proc: USER_HZ, which Linux fixes at 100. */
 const HZ = 100;
@@ -85,52 +87,42 @@ export function memoryOf(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + 1_024 * Number(/^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0), 0);
 }
 
-/** The fsyncs of these processes from now on; `stop` resolves to their number. Null where strace is not to be had. */
-export function countFsyncs(pids: readonly number[]): { stop(): Promise<number> } | null {
-  if (!has("strace")) return null;
-  const threads = pids.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => ["-p", thread]));
-  const child = spawn("strace", ["-f", "-e", "trace=fsync,fdatasync", "-e", "signal=none", ...threads.flat()], { stdio: ["ignore", "ignore", "pipe"] });
-  const end = ending(child);
-  let calls = 0;
-  createInterface({ input: child.stderr }).on("line", (line) => {
-    // A call that another thread interrupts is printed in two parts, of which the second says `resumed`.
-    if (/\bf(data)?sync\(/.test(line)) calls++;
-  });
-  return {
-    async stop() {
-      await end();
-      return calls;
-    },
-  };
+/** True where perf can sample functions. */
+export const canSample = (): boolean => has("perf");
+/** True where perf sees the syncs of the disk: mostly that needs root. */
+export const canSeeSyncs = (): boolean => spawnSync("perf", ["record", "-o", "/dev/null", "-e", SYNC_EVENTS, "true"]).status === 0;
+
+/** Samples which functions of these processes run; the returned function ends that, and resolves to the address, name and file of each sample. */
+export function sampleFunctions(pids: readonly number[]): Promise<() => Promise<string>> {
+  return watch(pids, ["-F", String(SAMPLES_PER_SECOND)], "ip,sym,dso");
 }
 
-/**
- * Samples which functions of these processes run, from now on; `stop` resolves to what `perf script` prints of each sample: address, name and file. Null where
- * perf is not to be had.
- */
-export function sampleFunctions(pids: readonly number[]): { stop(): Promise<string> } | null {
-  if (!has("perf")) return null;
+/** Notes when threads of these processes sync the disk; the returned function ends that, and resolves to what {@link syncTimes} reads. */
+export function watchSyncs(pids: readonly number[]): Promise<() => Promise<string>> {
+  return watch(pids, ["-e", SYNC_EVENTS], "tid,time,event");
+}
+
+/** Records events of processes by perf; resolves when it has begun. The returned function ends it, and resolves to these fields of each event. */
+async function watch(pids: readonly number[], events: readonly string[], fields: string): Promise<() => Promise<string>> {
   const folder = mkdtempSync(join(tmpdir(), "bench-perf-"));
-  const file = join(folder, "samples");
-  const end = ending(spawn("perf", ["record", "-F", String(SAMPLES_PER_SECOND), "-o", file, "-p", pids.join(",")], { stdio: "ignore" }));
-  return {
-    async stop() {
-      await end();
-      const { stdout } = spawnSync("perf", ["script", "-i", file, "-F", "ip,sym,dso"], { encoding: "utf8", maxBuffer: 2 ** 28 });
-      rmSync(folder, { recursive: true });
-      return stdout;
-    },
-  };
-}
-
-/** Notes a program that watches others; the function that is returned ends it, and resolves when it has written everything. */
-function ending(child: ChildProcess): () => Promise<void> {
+  const file = join(folder, "events");
+  // It begins when it is told, and says so: to attach itself takes a while.
+  const args = ["record", ...events, "-o", file, "-D", "-1", "--control", "fd:3,4", "-p", pids.join(",")];
+  const child = spawn("perf", args, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
   running.add(child);
   const ended = once(child, "close");
+  const [, , , control, answers] = child.stdio;
+  if (!(control instanceof Writable) || !(answers instanceof Readable)) throw new Error("perf has no pipes");
+  control.write("enable\n");
+  const hasBegun = await Promise.race([once(answers, "data").then(() => true), ended.then(() => false)]);
+  if (!hasBegun) throw new Error(`perf ended with ${child.exitCode}`);
   return async () => {
     child.kill("SIGINT");
     await ended;
     running.delete(child);
+    const { stdout } = spawnSync("perf", ["script", "-i", file, "-F", fields], { encoding: "utf8", maxBuffer: 2 ** 28 });
+    rmSync(folder, { recursive: true });
+    return stdout;
   };
 }
 

@@ -1,4 +1,4 @@
-// What npm run bench prints and writes: its tables, and the curve of jobs per second over workers.
+// What npm run bench prints and writes: its tables, and what they mean.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, release } from "node:os";
@@ -24,6 +24,7 @@ import {
   whole,
 } from "./figures.ts";
 import { KINDS } from "./kinds.ts";
+import { plot } from "./plot.ts";
 import { targetTable } from "./targets.ts";
 
 const FOLDER = join(ROOT, "docs", "benchmarks");
@@ -59,6 +60,7 @@ export function table(results: Results): string {
     ...ratioTable(results),
     ...targetTable(results),
     ...dispatchTable(results),
+    ...syncTable(results),
     ...workTable(results, mostOf(results)),
     ...floorTable(results),
     ...kindsTable(results),
@@ -133,7 +135,34 @@ function dispatchTable(results: Results): string[] {
     `${least === 1 ? "one job" : `${least} jobs`} at a time`,
     ...plan.rates.map((rate) => `at ${rate} jobs/s`),
   ];
-  return [markdown(head, rows), `A job is assigned when it is durable, and one sync of the disk takes ${results.syncMs.toFixed(2)} ms here.`];
+  return [markdown(head, rows), "A job is assigned when it is durable: its time has the sync of the disk in it."];
+}
+
+/** What the syncs of the disk take of the time, at full load and at the highest rate, and how much of the core the servers use at full load. */
+function syncTable(results: Results): string[] {
+  const { plan, labels, cells } = results;
+  const [most, rate] = [mostOf(results), Math.max(...plan.rates)];
+  const percent = (share: number): string => (Number.isNaN(share) ? "–" : `${(100 * share).toFixed(0)} %`);
+  const rows = Object.entries(labels).flatMap(([system, label]) => {
+    const own = (load: number | null) => cells.filter((cell) => cell.system === system && cell.workers === most && cell.rate === load);
+    const figures = [null, rate].map((load) => own(load).find(({ syncs }) => syncs !== null)?.syncs ?? null);
+    if (figures.every((syncs) => syncs === null)) return [];
+    const columns = figures.flatMap((syncs) => (syncs === null ? ["–", "–", "–"] : [syncs.perJob.toFixed(3), hundredths(syncs.ms), percent(syncs.share)]));
+    return [[label, percent(median(own(null).map(({ jobsPerSecond, cpuPerJob }) => (jobsPerSecond * cpuPerJob) / 1e6))), ...columns]];
+  });
+  if (rows.length === 0) return [];
+  const head = ["syncs per job", "ms each", "of the time"];
+  return [
+    markdown(
+      [
+        "Syncs of the disk",
+        `CPU of its core, ${most} workers`,
+        ...[`${most} workers`, `${rate} jobs/s`].flatMap((load) => head.map((text) => `${text}, ${load}`)),
+      ],
+      rows,
+    ),
+    "The events of a few seconds, seen by Linux perf. In workerd and in the plain Node program one thread does everything, and it waits while the disk syncs. Redis with everysec syncs in a thread of its own.",
+  ];
 }
 
 /** What one job costs in countable things: of ours with and without its front, and of bare workerd. */
@@ -150,7 +179,6 @@ function workTable(results: Results, workers: number): string[] {
         ...(system.startsWith(BASE) ? [WORK_PER_JOB.statements.length, rpcs.length].map(String) : ["–", "–"]),
         ...[perJob?.frames, perJob?.requests].map((value) => tenths(value ?? Number.NaN)),
         ...[perJob?.frameBytes, perJob?.httpBytes].map((value) => whole(value ?? Number.NaN)),
-        perJob?.fsyncs == null ? "not counted" : perJob.fsyncs.toFixed(3),
         hundredths(jobInPolls(results, system, workers)),
       ],
     ];
@@ -164,7 +192,6 @@ function workTable(results: Results, workers: number): string[] {
     "HTTP requests",
     "bytes of frames",
     "bytes of HTTP",
-    `fsyncs at ${workers} workers`,
     "CPU ÷ that of one poll",
   ];
   return [
@@ -232,6 +259,7 @@ function remarks({ cells, labels, noise, pinned, skipped }: Results): string[] {
   });
   return [
     ...skipped.map((line) => `Skipped: ${line}.`),
+    ...(cells.some(({ syncs }) => syncs !== null) ? [] : ["The syncs of the disk were not watched: that needs perf, and root."]),
     ...(late.length === 0
       ? []
       : [
@@ -244,43 +272,6 @@ function remarks({ cells, labels, noise, pinned, skipped }: Results): string[] {
         ]),
     ...(pinned ? [] : ["Nothing was pinned to a core."]),
   ];
-}
-
-const COLOURS = ["#d33682", "#6c71c4", "#268bd2", "#2aa198", "#859900", "#b58900", "#cb4b16", "#586e75", "#3949ab", "#00897b", "#795548"];
-const [WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT] = [860, 420, 60, 30, 50, 370];
-
-/** Jobs per second over the number of workers, as an SVG that is readable on light and on dark. */
-export function plot(results: Results): string {
-  const { plan, labels } = results;
-  const names = Object.keys(labels);
-  const values = names.map((name) => plan.workers.map((workers) => typical(results, name, workers, null, (cell) => cell.jobsPerSecond)));
-  const top = Math.max(...values.flat()) * 1.05;
-  const x = (index: number): number => LEFT + (index * (WIDTH - LEFT - RIGHT)) / Math.max(1, plan.workers.length - 1);
-  const y = (value: number): number => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
-  const step = 10 ** Math.floor(Math.log10(top));
-  const unit = top / step < 2 ? step / 4 : top / step < 5 ? step / 2 : step;
-  const grid = Array.from({ length: Math.floor(top / unit) + 1 }, (_, n) => n * unit).flatMap((value) => [
-    `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(value).toFixed(1)}" y2="${y(value).toFixed(1)}" stroke="#888" stroke-opacity="0.3"/>`,
-    `<text x="${LEFT - 8}" y="${(y(value) + 4).toFixed(1)}" text-anchor="end">${value.toLocaleString("en-US")}</text>`,
-  ]);
-  const axis = plan.workers.map((workers, index) => `<text x="${x(index)}" y="${HEIGHT - BOTTOM + 20}" text-anchor="middle">${workers}</text>`);
-  const lines = values.flatMap((row, n) => {
-    const colour = COLOURS[n % COLOURS.length];
-    const points = row.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`);
-    const width = names[n]?.startsWith(BASE) ? 3 : 1.5;
-    return [
-      `<polyline points="${points.join(" ")}" fill="none" stroke="${colour}" stroke-width="${width}"/>`,
-      ...points.map((point) => `<circle cx="${point.split(",")[0]}" cy="${point.split(",")[1]}" r="3" fill="${colour}"/>`),
-      `<rect x="${WIDTH - RIGHT + 20}" y="${TOP + n * 24 - 9}" width="12" height="12" fill="${colour}"/>`,
-      `<text x="${WIDTH - RIGHT + 38}" y="${TOP + n * 24 + 2}">${labels[names[n] ?? ""]?.replaceAll("&", "&amp;") ?? ""}</text>`,
-    ];
-  });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="#808080">
-<title>Jobs per second over the number of workers</title>
-${[...grid, ...axis, ...lines].join("\n")}
-<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 8}" text-anchor="middle">workers; jobs per second, the median of ${plan.rounds} rounds</text>
-</svg>
-`;
 }
 
 /** Writes the table, the plot and the figures; returns the folder. */

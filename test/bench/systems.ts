@@ -179,10 +179,10 @@ function idsOf(user: string): [number, number] {
 }
 
 /** The programs of Debian that a run uses, each with its package. */
-const PROGRAMS: Readonly<Record<string, string>> = { "redis-server": "redis-server", "nats-server": "nats-server", strace: "strace", perf: "linux-perf" };
+const PROGRAMS: Readonly<Record<string, string>> = { "redis-server": "redis-server", "nats-server": "nats-server", perf: "linux-perf" };
 
 /**
- * Installs what is missing: the packages of the peers, and where it may, their servers and the programs that count and sample. What cannot be installed is
+ * Installs what is missing: the packages of the peers, and where it may, their servers and perf. What cannot be installed is
  * skipped later, by name.
  */
 export function install(say: (line: string) => void): void {

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Cell, CurvePoint, Results } from "../../bench/figures.ts";
 import { kindOf, shares } from "../../bench/kinds.ts";
-import { curveTable, plot, shown, table } from "../../bench/report.ts";
+import { plot } from "../../bench/plot.ts";
+import { curveTable, shown, table } from "../../bench/report.ts";
+import { syncCost, syncTimes } from "../../bench/syncs.ts";
 import { targetTable } from "../../bench/targets.ts";
 
 function cell(system: string, round: number, jobsPerSecond: number, fields: Partial<Cell> = {}): Cell {
@@ -22,17 +24,18 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
       cpuPerJob: 1_000,
       probes: {},
       kinds: null,
+      syncs: null,
       memory: 5e6,
       foreign: 0,
     },
-    perJob: { frames: 3, frameBytes: 800, requests: 2, httpBytes: 900, fsyncs: null },
+    perJob: { frames: 3, frameBytes: 800, requests: 2, httpBytes: 900 },
     ...fields,
   };
 }
 
 function results(cells: readonly Cell[]): Results {
   const labels = { ours: "this coordinator", peer: "a peer & its store" };
-  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, syncMs: 0.5, labels, cells };
+  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, labels, cells };
 }
 
 /** In the second round the machine is half as fast for both. */
@@ -71,7 +74,7 @@ it("ours and the bare platform are divided by each peer, in the same round", () 
 
 it("the CPU time of a job is divided by that of a poll", () => {
   const polled = [400, 200, 500].map((poll, n) => cell("ours-alone", n + 1, 800, { probes: { poll } }));
-  expect(table(results([...polled, cell("ours", 1, 800)]))).toContain("| not counted | 2.50 |");
+  expect(table(results([...polled, cell("ours", 1, 800)]))).toContain("| 900 | 2.50 |");
   const waited = [
     cell("ours-wait", 1, 900, { cpuPerJob: 800 }),
     cell("bare", 1, 900, { probes: { poll: 160 } }),
@@ -115,6 +118,35 @@ it("the CPU time of a job is divided by the samples of each kind, at full load a
   expect(row(paced, "SQLite")[2]).toBe("1,500");
 });
 
+it("a sync lasts from where a thread begins it to where the same thread has it", () => {
+  const event = (thread: number, time: number, name: string): string => `  ${thread}  ${time.toFixed(6)}:  syscalls:sys_${name}: \n`;
+  const script = [
+    // It had begun before.
+    event(7, 100, "exit_fsync"),
+    event(7, 100.001, "enter_fsync"),
+    event(8, 100.002, "enter_fdatasync"),
+    event(7, 100.004, "exit_fsync"),
+    event(8, 100.003, "exit_fdatasync"),
+    // It has not ended.
+    event(7, 100.005, "enter_fsync"),
+  ].join("");
+  const times = syncTimes(script);
+  expect(times.count).toBe(2);
+  expect(times.seconds).toBeCloseTo(0.004, 6);
+  const { perJob, ms, share } = syncCost(times, 40, 0.02);
+  expect([perJob, ms, share].map((value) => Number(value.toFixed(6)))).toEqual([0.05, 2, 0.2]);
+});
+
+it("the syncs of a system are shown at full load and at the highest rate, with the CPU that it uses of its core", () => {
+  const syncs = { perJob: 0.0754, ms: 1.2, share: 0.184 };
+  const watched = [cell("ours", 1, 800, { syncs }), cell("ours", 2, 600), cell("ours", 1, 450, { rate: 450, syncs: { perJob: 1.05, ms: 0.9, share: 0.42 } })];
+  const text = table(results([...watched, cell("peer", 1, 400)]));
+  const from = text.slice(text.indexOf("| Syncs of the disk |"));
+  expect(row(from, "this coordinator").slice(2, 9)).toEqual(["70 %", "0.075", "1.20", "18 %", "1.050", "0.90", "42 %"]);
+  expect(row(from, "a peer & its store")).toEqual([]);
+  expect(table(results(CELLS))).not.toContain("Syncs of the disk");
+});
+
 it("the floor is the sum of its parts, each as often as it is in a job", () => {
   const probes = { edge: 100, poll: 180, write: 240, receipt: 260 };
   const text = table({ ...results([...CELLS, cell("bare", 1, 900, { probes })]), labels: { ours: "this coordinator", bare: "bare workerd" } });
@@ -153,7 +185,7 @@ it("says what could not be measured, and which measurements were disturbed", () 
   const text = table(disturbed);
   expect(text).toContain("Skipped: a peer: its server cannot be had.");
   expect(text).toContain("In 1 of 7 measurements other programs used more than 0.3 cores");
-  expect(text).toContain("not counted");
+  expect(text).toContain("The syncs of the disk were not watched: that needs perf, and root.");
   expect(row(text, "a peer & its store").join()).toContain("– / –");
 });
 
@@ -189,7 +221,7 @@ it("the README has a place for the figures, and a second run replaces those of t
 it("each target has what ours and the bare platform gave; a missed one says if the platform misses it too, and if the durable peer does not", () => {
   const of = (turn: number, factor: number) => [
     cell("ours", 1, 140 * factor, { turn }),
-    cell("ours-wait", 1, 120 * factor, { turn, perJob: { frames: 3, frameBytes: 1, requests: 1, httpBytes: 1, fsyncs: 0.05 } }),
+    cell("ours-wait", 1, 120 * factor, { turn, syncs: { perJob: 0.05, ms: 1, share: 0.1 } }),
     cell("bare", 1, 160 * factor, { turn }),
     cell("bare-wait", 1, 150 * factor, { turn }),
     cell("bullmq", 1, 100 * factor, { turn }),
@@ -212,6 +244,11 @@ it("each target has what ours and the bare platform gave; a missed one says if t
   expect(row(text, "p50 at 450 jobs/s ÷ BullMQ").slice(2, 7)).toEqual(["≤ 1", "1.00", "0.25", "0.50", "reached"]);
   expect(row(text, "p99 at 450 jobs/s ÷ BullMQ").slice(2, 7)).toEqual(["≤ 1.5", "1.80", "1.20", "1.80", "missed"]);
   expect(row(text, "fsyncs per job").slice(2, 7)).toEqual(["≤ 0.06", "0.05", "–", "–", "reached"]);
+  const many = [cell("ours", 1, 900, { workers: 256 }), cell("ours-wait", 1, 1_140, { workers: 256 }), cell("bullmq", 1, 600, { workers: 256 })];
+  const [crowd = ""] = targetTable(results([...of(1, 1), ...many]));
+  expect(row(crowd, "the same with 256 workers, commit + GET").slice(2, 7)).toEqual(["≥ 1.4", "1.50", "–", "–", "reached"]);
+  expect(row(crowd, "the same with 256 workers, `Prefer: wait`").slice(2, 7)).toEqual(["≥ 1.9", "1.90", "–", "–", "reached"]);
+  expect(text).not.toContain("256 workers");
   // What was not measured is no target of this run.
   expect(text).not.toContain("plain Node");
   expect(text).not.toContain("one poll");
