@@ -45,7 +45,7 @@ export const TUNING = {
   recentHere: 10 * SECOND,
   /**
    * How long changes are collected before they are copied to D1, so that they share a write: `outboxLinger` at rest, and under load `outboxLingerPerRow` for
-   * each row of the last copy, up to `outboxLingerMax`.
+   * each row of the last copy, up to `outboxLingerMax`. Ends of jobs that fill a write are not collected any longer.
    */
   outboxLinger: 100,
   outboxLingerPerRow: 10,
@@ -84,8 +84,8 @@ export const TUNING = {
   aloneBytes: 256 * KiB,
   /** The most bytes of the rows in one statement to D1. */
   batchBytes: 768 * KiB,
-  /** The most rows in one statement to D1. */
-  batchRows: 500,
+  /** The most rows in one statement to D1. When so many jobs that have ended wait for D1, they are copied at once. */
+  batchRows: 256,
   /** A frame of more bytes is not parsed before it is known that its worker held the job of the result in it [LM2]. */
   largeFrame: 16 * KiB,
   /** The shortest time between two pauses in reading frames, while frames come that may not be read [LM2]. */

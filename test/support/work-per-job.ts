@@ -14,7 +14,7 @@ export const WORK_PER_JOB = {
    * needs none.
    */
   rpcs: { polled: ["commit"], waited: ["commit"] },
-  /** Batches of statements to D1; one takes up to 500 jobs under load. */
+  /** Batches of statements to D1; one takes up to 256 jobs under load. */
   d1Batches: 1,
   /** `job_assign`, `job_complete`, `job_complete_ack`: those of a worker that does not announce acknowledgements. */
   frames: { count: 3, bytes: 868 },

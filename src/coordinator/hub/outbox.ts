@@ -110,12 +110,15 @@ export class Outbox {
     return this.#isDone() ? null : Math.max(this.#restsUntil(now), now + 2 * TUNING.outboxBackoff);
   }
 
-  /** Drains after a short delay, so that changes at nearly the same time share a write. */
+  /** Drains after a short delay, so that changes at nearly the same time share a write; at once if they fill one. */
   drainSoon(): void {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
     const isUrgent = this.#ended.size > 0;
-    const at = Math.max(now + (isUrgent ? this.#linger : TUNING.outboxLiveLinger), this.#restsUntil(now));
+    // Those that would fill another write as well do not come together by waiting: written one after the other, they would only delay everything else.
+    const isFull = this.#ended.size >= TUNING.batchRows;
+    const linger = isFull ? 0 : isUrgent ? this.#linger : TUNING.outboxLiveLinger;
+    const at = Math.max(now + linger, this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
@@ -201,6 +204,8 @@ export class Outbox {
       } catch (error) {
         this.#failed(batch, error);
       }
+      // A timer ends only after the runtime has looked at its sockets. From one write to the next it would not, where D1 is in the thread of the hub.
+      if (left > 0) await scheduler.wait(0);
     }
   }
 

@@ -371,6 +371,47 @@ describe("a failing D1", () => {
     expect(await hub.sql("SELECT count(*) AS n FROM jobs WHERE synced_rev < rev")).toEqual([{ n: 0 }]);
   });
 
+  test("[JB9] ends of jobs that fill a write to D1 are copied at once; fewer are collected", async () => {
+    const { outboxLinger, outboxLiveLinger, outboxBackoff, batchRows } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLinger, outboxLiveLinger, outboxBackoff, batchRows }));
+    Object.assign(TUNING, { outboxLinger: 3_600_000, outboxLiveLinger: 3_600_000, outboxBackoff: 3_600_000, batchRows: 3 });
+    const hub = new TestHub();
+    hub.skip(0);
+    const worker = await hub.worker();
+    const end = async (): Promise<string> => {
+      const id = await hub.commit();
+      await worker.complete(await worker.assigned(), OUTPUT);
+      return id;
+    };
+    const ids = [await end(), await end()];
+    expect(await count("jobs", ids[0] ?? "")).toBe(0);
+    ids.push(await end());
+    // Each alarm copies everything, whatever it was set for.
+    await hub.inside((_, { storage }) => storage.deleteAlarm());
+    for (const id of ids) await until(async () => (await count("jobs", id)) === 1, "in D1");
+    await handedOn(hub);
+  });
+
+  test("between two writes to D1 everything else has its turn", async () => {
+    const hub = new TestHub();
+    const { batchRows } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { batchRows }));
+    Object.assign(TUNING, { batchRows: 2 });
+    const order: string[] = [];
+    // A D1 that answers within the turn: as where one step of it leads to the next.
+    await hub.breakD1({
+      batch: async () => {
+        order.push("write");
+        setTimeout(() => order.push("other"), 0);
+        return [];
+      },
+    });
+    for (let n = 0; n < 6; n++) await hub.commit();
+    await hub.inside((inner) => inner.alarm());
+    await until(async () => order.length === 6, "written");
+    expect(order).toEqual(["write", "other", "write", "other", "write", "other"]);
+  });
+
   test("the more rows the last copy had, the longer the next ends of jobs are collected, up to a longest time", async () => {
     const hub = new TestHub();
     const worker = await hub.worker();
