@@ -60,7 +60,7 @@ export const CURVES: readonly Curve[] = [
 
 type Options = { rounds: number; seconds: number; tries: number; isQuick: boolean; sizes: Sizes };
 
-const Counts = z.object({ statements: z.int(), wakes: z.int() });
+const Counts = z.object({ statements: z.int(), d1Statements: z.int() });
 
 async function ask(running: Running, path: string, body: object): Promise<unknown> {
   const response = await fetch(`http://127.0.0.1:${running.port}/bench/${path}`, { method: "POST", body: JSON.stringify(body) });
@@ -75,17 +75,17 @@ async function point(curve: Curve, size: number, round: number, running: Running
     scene: { ...PLAIN, ...curve.scene?.(size) },
   };
   const what = `${curve.name} ${size.toLocaleString("en-US")}, round ${round}`;
-  let statements = Number.NaN;
+  let [statements, d1Statements] = [Number.NaN, Number.NaN];
   const cell = await quietly(what, tries, async () => {
-    const counts = async (): Promise<number> => Counts.parse(await ask(running, "counts", {})).statements;
-    const at = { begin: 0, end: 0 };
-    const measured = await measure(running, load, { mark: async (word) => void (at[word] = await counts()) });
-    statements = (at.end - at.begin) / measured.jobs;
+    const at: Partial<Record<"begin" | "end", z.infer<typeof Counts>>> = {};
+    const measured = await measure(running, load, { mark: async (word) => void (at[word] = Counts.parse(await ask(running, "counts", {}))) });
+    const perJob = (count: "statements" | "d1Statements"): number => ((at.end?.[count] ?? Number.NaN) - (at.begin?.[count] ?? Number.NaN)) / measured.jobs;
+    [statements, d1Statements] = [perJob("statements"), perJob("d1Statements")];
     return measured;
   });
   const { cpuPerJob, jobsPerSecond, p50, foreign } = cell;
   say(`${what}: ${cpuPerJob.toFixed(0)} µs of CPU and ${statements.toFixed(2)} statements per job, ${jobsPerSecond.toFixed(0)} jobs/s`);
-  return { curve: curve.name, size, round, cpuPerJob, statements, jobsPerSecond, p50, foreign };
+  return { curve: curve.name, size, round, cpuPerJob, statements, d1Statements, jobsPerSecond, p50, foreign };
 }
 
 async function measureCurve(curve: Curve, options: Options): Promise<CurvePoint[]> {

@@ -43,6 +43,8 @@ export type CurvePoint = {
   cpuPerJob: number;
   /** SQL statements of the hub per job. */
   statements: number;
+  /** The same of D1. */
+  d1Statements: number;
   jobsPerSecond: number;
   /** ms */
   p50: number;

@@ -46,11 +46,16 @@ export function curveTable(points: readonly CurvePoint[], curves: readonly { nam
         );
       return [
         ...[index === 0 ? label : "", size.toLocaleString("en-US"), whole(of((point) => point.cpuPerJob)), hundredths(growth((point) => point.cpuPerJob))],
-        ...[hundredths(of((point) => point.statements)), hundredths(growth((point) => point.statements)), whole(of((point) => point.jobsPerSecond))],
+        ...[
+          hundredths(of((point) => point.statements)),
+          hundredths(growth((point) => point.statements)),
+          of((point) => point.d1Statements).toFixed(3),
+          whole(of((point) => point.jobsPerSecond)),
+        ],
       ];
     });
   });
-  return markdown(["What grows", "size", "CPU µs per job", "÷ smallest", "statements per job", "÷ smallest", "jobs/s"], rows);
+  return markdown(["What grows", "size", "CPU µs per job", "÷ smallest", "statements per job", "÷ smallest", "D1 statements per job", "jobs/s"], rows);
 }
 
 /** All tables and what is to be said of them, as Markdown. */
@@ -319,6 +324,8 @@ Bare workerd is the limit of the platform: a Worker and one Durable Object with 
 nothing else. What the coordinator needs beyond it is the work of its own checks, its ledger and its copy in D1
 (docs/decisions/0016). The poll that a job is compared with is one request with one RPC to the hub, without the front, because with it a poll makes none. That of a job which has just ended needs no RPC (docs/decisions/0018).
 Its writes keep the coordinator's pace (docs/decisions/0014).
+
+D1 gets the ended jobs, up to 256 of them with two statements: [the curves](curves.md) count them.
 `;
   writeFileSync(join(FOLDER, "README.md"), text);
   const readme = readFileSync(README, "utf8");

@@ -243,7 +243,7 @@ export default {
       return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
     }
     // What a curve asks: the counts, and to fill it with what this hub does not have.
-    if (pathname.startsWith("/bench/")) return Response.json({ statements: await hub.statements(), wakes: 0 });
+    if (pathname.startsWith("/bench/")) return Response.json({ statements: await hub.statements(), d1Statements: 0 });
     const body: { user_id?: unknown; payload?: unknown } = await request.json();
     if (typeof body.user_id !== "string" || typeof body.payload !== "object") return new Response('{"error":"bad request"}', { status: 400 });
     const id = newJobId(Date.now());

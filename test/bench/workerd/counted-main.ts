@@ -1,4 +1,4 @@
-// The coordinator as it is, for the curves of npm run bench: its hub counts its SQL statements and what wakes it, and below /bench/ are endpoints that fill it.
+// The coordinator as it is, for the curves of npm run bench: its hub counts its SQL statements and those of D1, and below /bench/ are endpoints that fill it.
 import { TIMING } from "../../../src/protocol/times.ts";
 import type { Env } from "../../../src/coordinator/config.ts";
 import main, { WorkerHub as Hub } from "../../../src/coordinator/main.ts";
@@ -13,7 +13,7 @@ const FEW = 100;
 /** A slow machine needs minutes to fill a queue, and neither the first jobs in it nor those that workers hold may end meanwhile. */
 Object.assign(TIMING, { claimWindow: 3_600_000, executeTask: 3_600_000, total: 3_700_000 });
 
-type Counts = { statements: number; wakes: number };
+type Counts = { statements: number; d1Statements: number };
 const RECEIPT = `{"verified":true,"signature":"${"A".repeat(86)}==","output_hash":"sha256:${"0".repeat(64)}"}`;
 
 /** The hub with its counts. */
@@ -22,7 +22,7 @@ export class WorkerHub extends Hub {
   readonly #ctx: DurableObjectState;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    const counts: Counts = { statements: 0, wakes: 0 };
+    const counts: Counts = { statements: 0, d1Statements: 0 };
     const { sql } = ctx.storage;
     const exec = sql.exec.bind(sql);
     sql.exec = (query, ...values) => {
@@ -30,18 +30,16 @@ export class WorkerHub extends Hub {
       return exec(query, ...values);
     };
     super(ctx, env);
+    // Each statement is prepared once.
+    const prepare = (query: string): D1PreparedStatement => (counts.d1Statements++, env.DB.prepare(query));
+    this.db = new Proxy(env.DB, {
+      get(db, member) {
+        const value: unknown = member === "prepare" ? prepare : Reflect.get(db, member);
+        return typeof value === "function" ? value.bind(db) : value;
+      },
+    });
     this.#counts = counts;
     this.#ctx = ctx;
-  }
-
-  override async alarm(): Promise<void> {
-    this.#counts.wakes++;
-    return super.alarm();
-  }
-
-  override async webSocketMessage(ws: WebSocket, data: string | ArrayBuffer): Promise<void> {
-    this.#counts.wakes++;
-    return super.webSocketMessage(ws, data);
   }
 
   override async fetch(request: Request): Promise<Response> {

@@ -172,12 +172,12 @@ it("the dispatch is shown for each system whose workers have a WebSocket", () =>
 
 it("a curve has the medians over the rounds, and its growth is that within the rounds", () => {
   const point = (size: number, round: number, cpuPerJob: number): CurvePoint => ({
-    ...{ curve: "stored", size, round, cpuPerJob, statements: 3, jobsPerSecond: 1e6 / cpuPerJob, p50: 1, foreign: 0 },
+    ...{ curve: "stored", size, round, cpuPerJob, statements: 3, d1Statements: 2 / size, jobsPerSecond: 1e6 / cpuPerJob, p50: 1, foreign: 0 },
   });
   const points = [point(10, 1, 400), point(1_000, 1, 420), point(10, 2, 800), point(1_000, 2, 800), point(10, 3, 410), point(1_000, 3, 451)];
   const rows = curveTable(points, [{ name: "stored", label: "stored jobs" }]).split("\n");
-  expect(rows[2]).toBe("| stored jobs | 10 | 410 | 1.00 | 3.00 | 1.00 | 2,439 |");
-  expect(rows[3]).toBe("|  | 1,000 | 451 | 1.05 | 3.00 | 1.00 | 2,217 |");
+  expect(rows[2]).toBe("| stored jobs | 10 | 410 | 1.00 | 3.00 | 1.00 | 0.200 | 2,439 |");
+  expect(rows[3]).toBe("|  | 1,000 | 451 | 1.05 | 3.00 | 1.00 | 0.002 | 2,217 |");
 });
 
 it("says what could not be measured, and which measurements were disturbed", () => {
