@@ -115,24 +115,25 @@ export class Outbox {
     if (this.#isDone() || this.#running !== null) return;
     const now = Date.now();
     const isUrgent = this.#ended.size > 0;
-    // Those that would fill another write as well do not come together by waiting: written one after the other, they would only delay everything else.
+    // If more waited, they would be several writes, one directly after the other, and delay everything else.
     const isFull = this.#ended.size >= TUNING.batchRows;
     const linger = isFull ? 0 : isUrgent ? this.#linger : TUNING.outboxLiveLinger;
     const at = Math.max(now + linger, this.#restsUntil(now));
     // One kind may be in its pause; that must not delay the other.
     if (this.#timer !== null && this.#timer.at <= at) return;
     clearTimeout(this.#timer?.handle);
-    this.#timer = { at, handle: setTimeout(() => void this.drain(isUrgent ? 0 : Infinity), at - now) };
+    this.#timer = { at, handle: setTimeout(() => void this.drain(isUrgent ? 0 : Infinity, isFull ? TUNING.batchRows : Infinity), at - now) };
   }
 
   /**
    * Writes until D1 has all jobs that have ended, at most so many of those that live, and all payments, or until it refuses. With `most` 0 payments of jobs
-   * that live are left out too: the alarm copies them. While many jobs end, it copies only a few of those that live. Never rejects.
+   * that live are left out too: the alarm copies them. While many jobs end, it copies only a few of those that live. It stops after `rows` jobs. Never
+   * rejects.
    */
-  drain(most: number = this.#linger > TUNING.outboxLinger ? TUNING.outboxLiveRows : Infinity): Promise<void> {
+  drain(most: number = this.#linger > TUNING.outboxLinger ? TUNING.outboxLiveRows : Infinity, rows = Infinity): Promise<void> {
     clearTimeout(this.#timer?.handle);
     this.#timer = null;
-    this.#running ??= this.#run(most).finally(() => {
+    this.#running ??= this.#run(most, rows).finally(() => {
       this.#running = null;
       this.drainSoon();
     });
@@ -157,8 +158,8 @@ export class Outbox {
     return Math.min(this.#hasJobs ? this.#jobsPause.until(now) : Infinity, this.#paymentsSince === null ? Infinity : this.#paymentsPause.until(now));
   }
 
-  async #run(most: number): Promise<void> {
-    await this.#copyJobs(most);
+  async #run(most: number, rows: number): Promise<void> {
+    await this.#copyJobs(most, rows);
     await this.#copyPayments(most > 0);
   }
 
@@ -184,11 +185,11 @@ export class Outbox {
   }
 
   /** Copies jobs that have ended, and at most so many of those that live. */
-  async #copyJobs(most: number): Promise<void> {
+  async #copyJobs(most: number, rows: number): Promise<void> {
     this.#copiedEnds = 0;
     // Rows that arrive meanwhile wait for the next run, so that they share a write too.
     const live = Math.min(most, this.#living.size);
-    for (let left = this.#ended.size + live; left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
+    for (let left = Math.min(rows, this.#ended.size + live); left > 0 && Date.now() >= this.#jobsPause.until(Date.now());) {
       let batch: JournalRow[] = [];
       try {
         batch = this.#nextBatch(Math.min(live, left));

@@ -392,6 +392,34 @@ describe("a failing D1", () => {
     await handedOn(hub);
   });
 
+  test("what is more than a full write waits for others: it would be two statements for a few rows", async () => {
+    const { outboxLinger, outboxLiveLinger, outboxBackoff, batchRows } = TUNING;
+    onTestFinished(() => void Object.assign(TUNING, { outboxLinger, outboxLiveLinger, outboxBackoff, batchRows }));
+    Object.assign(TUNING, { outboxLinger: 3_600_000, outboxLiveLinger: 3_600_000, outboxBackoff: 3_600_000 });
+    const hub = new TestHub();
+    hub.skip(0);
+    const order: string[] = [];
+    await hub.breakD1({
+      batch: async () => {
+        order.push("write");
+        return [];
+      },
+    });
+    const worker = await hub.worker();
+    for (let n = 1; n <= 5; n++) {
+      if (n === 5) Object.assign(TUNING, { batchRows: 3 });
+      await hub.commit();
+      await worker.complete(await worker.assigned(), OUTPUT);
+    }
+    await until(async () => order.length > 0, "written");
+    // The next write would come at once.
+    await hub.inside(() => scheduler.wait(10));
+    expect(await rows(hub)).toHaveLength(2);
+    await hub.inside((inner) => (order.push("alarm"), inner.alarm()));
+    await handedOn(hub);
+    expect(order).toEqual(["write", "alarm", "write"]);
+  });
+
   test("between two writes to D1 everything else has its turn", async () => {
     const hub = new TestHub();
     const { batchRows } = TUNING;
