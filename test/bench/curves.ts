@@ -35,6 +35,9 @@ const IN_PROGRESS = 16;
 const MANY = "1000000000";
 const PLAIN: Scene = { inProgress: IN_PROGRESS, queued: 0, models: 0, paired: 0, verified: 0 };
 
+/** With 100 each job waits as with 100,000, and with none no job does. */
+const WAITING = [0, 100, 10_000, 100_000];
+
 /** All curves. */
 export const CURVES: readonly Curve[] = [
   { name: "stored", label: "jobs stored in D1", sizes: [10_000, 100_000, 1_000_000], quick: [100, 1_000], stored: (size) => size },
@@ -44,8 +47,12 @@ export const CURVES: readonly Curve[] = [
     ...{ workers: (size) => size, scene: () => ({ inProgress: 10 }) },
   },
   {
-    ...{ name: "waiting", label: "waiting jobs", sizes: [0, 10_000, 100_000], quick: [0, 1_000] },
+    ...{ name: "waiting", label: "waiting jobs", sizes: WAITING, quick: [0, 1_000] },
     settings: { QUEUED_JOBS: MANY, QUEUED_BYTES: MANY, QUEUED_JOBS_PER_USER: MANY },
+    scene: (size) => ({ queued: size }),
+  },
+  {
+    ...{ name: "bareWaiting", label: "as many waiting jobs, bare workerd with the same events", sizes: WAITING, quick: [0, 1_000], isBare: true },
     scene: (size) => ({ queued: size }),
   },
   { name: "models", label: "models of the workers", sizes: [1, 100, 1_000], quick: [1, 100], scene: (size) => ({ models: size }) },
@@ -119,8 +126,9 @@ type Published = { dates: Record<string, string>; points: CurvePoint[] };
 
 const HEAD = `Written by \`npm run bench -- --curves\`: medians of the rounds in [curves.json](curves.json), in which all sizes of a curve were measured in turn. Compare figures
 of one curve only, because the speed of a machine changes.`;
-const REMARKS = `With waiting jobs each job waits, also those that are measured. So it is written once more, when a worker gets it; that does not grow with their number. Each job goes to another worker than the last ones, so with more sockets its memory and its socket are colder: the rows of bare workerd
-say how much of that is the platform's.`;
+const REMARKS = `With waiting jobs each job waits, also those that are measured. So it is written once more, when a worker gets it; that does not grow with their number. If more wait than
+the hub keeps in memory (4 MiB), a job may be read once or twice more. Each job goes to another worker than the last ones, so with more sockets its memory and its socket are colder: the rows of
+bare workerd say how much of that is the platform's.`;
 
 /** Writes measured curves to docs/benchmarks, in place of the earlier ones of the same name. */
 function publish(points: readonly CurvePoint[], measured: readonly Curve[]): void {

@@ -17,11 +17,15 @@ type Worker = { name: string; key: KeyObject };
 
 /** A job that ended is answered from memory for at least half as many others. A poll can be seconds late where the core is full. */
 const RECENT = 20_000;
+/** So many commits at once, when a curve fills the queue. */
+const AT_ONCE = 1_000;
 
 export class WorkerHub extends DurableObject<Env> {
   readonly #sql: SqlStorage;
-  readonly #jobs = new Map<string, Job>();
-  readonly #waiting: Job[] = [];
+  readonly #live = new Map<string, Job>();
+  readonly #past = new Map<string, Job>();
+  /** Where the first of the waiting jobs is: to take it out of a long array would move all others. */
+  readonly #waiting = new Map<string, Job>();
   readonly #idle: WebSocket[] = [];
   readonly #nonces = new Map<WebSocket, string>();
   readonly #workers = new Map<WebSocket, Worker>();
@@ -39,18 +43,18 @@ export class WorkerHub extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, payload TEXT NOT NULL, ended TEXT)");
+    this.#sql.exec("CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, payload TEXT NOT NULL, worker TEXT, ended TEXT)");
   }
 
   async commit(id: string, payload: string, waits: boolean): Promise<string> {
     const job: Job = { id, payload, ended: null, worker: null };
-    this.#jobs.set(id, job);
+    this.#live.set(id, job);
     const ended = waits ? new Promise<void>((resolve) => this.#waits.set(id, resolve)) : null;
     const worker = this.#nextIdle();
     await this.#commit(
       () => this.#sql.exec("INSERT INTO bare (id, payload) VALUES (?, ?)", id, payload),
       () => {
-        if (worker === undefined) this.#waiting.push(job);
+        if (worker === undefined) this.#waiting.set(id, job);
         else this.#assign(worker, job);
       },
     );
@@ -59,7 +63,7 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   async job(id: string): Promise<string | null> {
-    const job = this.#jobs.get(id);
+    const job = this.#live.get(id) ?? this.#past.get(id);
     return job === undefined ? null : this.#text(job);
   }
 
@@ -77,6 +81,12 @@ export class WorkerHub extends DurableObject<Env> {
   /** How many rows it has written, each with a statement. */
   async statements(): Promise<number> {
     return this.#statements;
+  }
+
+  /** Commits jobs until so many wait. */
+  async queue(jobs: number): Promise<void> {
+    for (let left = jobs - this.#waiting.size; left > 0; left -= AT_ONCE)
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, left) }, () => this.commit(newJobId(Date.now()), PROBE_PAYLOAD, false)));
   }
 
   /** Writes a row as a commit does, by itself. */
@@ -120,7 +130,7 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   async #complete(socket: WebSocket, { job_id, output, receipt, receipt_signature }: Extract<Frame, { type: "job_complete" }>): Promise<void> {
-    const [job, worker] = [this.#jobs.get(job_id), this.#workers.get(socket)];
+    const [job, worker] = [this.#live.get(job_id), this.#workers.get(socket)];
     if (job === undefined || worker === undefined || job.worker !== socket) return;
     const answer = (status: string): void => socket.send(`{"type":"job_complete_ack","job_id":"${job_id}","status":"${status}"}`);
     if (!isValid(receipt, receipt_signature, output, job_id, worker)) return answer("rejected");
@@ -131,12 +141,14 @@ export class WorkerHub extends DurableObject<Env> {
       () => this.#sql.exec("UPDATE bare SET ended = ? WHERE id = ?", ended, job_id),
       () => {
         job.ended = ended;
+        this.#live.delete(job_id);
+        this.#past.set(job_id, job);
         this.#recent.put(job_id, { json: this.#text(job), refused: false });
         this.#ended.push(job_id);
         this.#waits.get(job_id)?.();
         this.#waits.delete(job_id);
         answer("accepted");
-        if (this.#jobs.size > RECENT) this.#forget();
+        if (this.#past.size > RECENT) this.#forget();
       },
     );
   }
@@ -181,9 +193,17 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   #free(socket: WebSocket): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#idle.push(socket);
-    else this.#assign(socket, next);
+    const [next] = this.#waiting.values();
+    if (next === undefined) {
+      this.#idle.push(socket);
+      return;
+    }
+    this.#waiting.delete(next.id);
+    // Like the coordinator it notes who got a job before it is sent: a job that found an idle worker has that in its first write.
+    void this.#commit(
+      () => this.#sql.exec("UPDATE bare SET worker = ? WHERE id = ?", this.#workers.get(socket)?.name ?? null, next.id),
+      () => this.#assign(socket, next),
+    );
   }
 
   #text({ id, ended }: Job): string {
@@ -191,9 +211,9 @@ export class WorkerHub extends DurableObject<Env> {
   }
 
   #forget(): void {
-    for (const [id, { ended }] of this.#jobs) {
-      if (this.#jobs.size <= RECENT / 2) return;
-      if (ended !== null) this.#jobs.delete(id);
+    for (const id of this.#past.keys()) {
+      if (this.#past.size <= RECENT / 2) return;
+      this.#past.delete(id);
     }
   }
 }
@@ -243,6 +263,7 @@ export default {
       return text === null ? new Response('{"error":"Job not found"}', { status: 404 }) : new Response(text, JSON_TYPE);
     }
     // What a curve asks: the counts, and to fill it with what this hub does not have.
+    if (pathname === "/bench/queue") await hub.queue((await request.json<{ jobs: number }>()).jobs);
     if (pathname.startsWith("/bench/")) return Response.json({ statements: await hub.statements(), d1Statements: 0 });
     const body: { user_id?: unknown; payload?: unknown } = await request.json();
     if (typeof body.user_id !== "string" || typeof body.payload !== "object") return new Response('{"error":"bad request"}', { status: 400 });

@@ -70,8 +70,9 @@ export class WorkerHub extends Hub {
     );
   }
 
-  /** Commits jobs of many users, until so many more wait, and D1 has all of them. */
+  /** Commits jobs of many users, until so many wait, also from earlier rounds, and D1 has all of them. */
   async #queue(jobs: number): Promise<void> {
+    const { live } = this.#ctx.storage.sql.exec<{ live: number }>("SELECT count(*) AS live FROM jobs WHERE ended_at IS NULL").one();
     const commit = async (n: number): Promise<void> => {
       const answer = await this.commit({
         ...{ id: newJobId(Date.now()), jobType: "TASK", taskType: "classify", policy: "CHEAP", privacyClass: "PUBLIC", userId: `queued-${n % AT_ONCE}` },
@@ -84,7 +85,7 @@ export class WorkerHub extends Hub {
       await scheduler.wait(100);
       return commit(n);
     };
-    for (let n = 0; n < jobs; n += AT_ONCE) await Promise.all(Array.from({ length: Math.min(AT_ONCE, jobs - n) }, (_, i) => commit(n + i)));
+    for (let n = live; n < jobs; n += AT_ONCE) await Promise.all(Array.from({ length: Math.min(AT_ONCE, jobs - n) }, (_, i) => commit(n + i)));
     const behind = "SELECT count(*) AS n FROM jobs WHERE synced_rev < rev";
     while (Number(this.#ctx.storage.sql.exec(behind).one().n) > FEW) await scheduler.wait(100);
   }
