@@ -22,6 +22,8 @@ export type Cell = {
   dispatch: number | null;
   /** µs of all servers of the system. */
   cpuPerJob: number;
+  /** The same of each program. */
+  programs: Record<string, number>;
   /** The same for parts of a job by themselves, those that were measured. */
   probes: Partial<Record<Probe, number>>;
   /** The share of each kind of functions in {@link cpuPerJob}; null where they were not sampled. */
@@ -53,7 +55,7 @@ export type CurvePoint = {
 
 /** All of a run. */
 export type Results = {
-  plan: { rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number };
+  plan: { warmSeconds: number; rounds: number; workers: readonly number[]; rates: readonly number[]; seconds: number };
   pinned: boolean;
   skipped: readonly string[];
   noise: number;

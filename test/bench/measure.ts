@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Load, Measured } from "./driver.ts";
 import { shares } from "./kinds.ts";
-import { cpuOf, cpuOfMachine, family, has, memoryOf, sampleFunctions, watchSyncs } from "./processes.ts";
+import { cpuByProgram, cpuOf, cpuOfMachine, family, has, memoryOf, sampleFunctions, watchSyncs } from "./processes.ts";
 import type { Cell } from "./figures.ts";
 import { syncCost, syncTimes } from "./syncs.ts";
 import type { Running } from "./systems.ts";
@@ -39,9 +39,15 @@ export async function measure(
   const [command = "", ...args] = pinned ? ["taskset", "-c", String(DRIVER_CORE), ...program] : program;
   const driver = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, BENCH: JSON.stringify({ ...load, port, natsPort }) } });
   let last = "";
-  const clocks = (): { server: number; own: number; machine: number } => {
-    const server = cpuOf(family(pids));
-    return { server, own: server + cpuOf([driver.pid ?? 0]) + process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6, machine: cpuOfMachine() };
+  const clocks = (): { programs: Record<string, number>; server: number; own: number; machine: number } => {
+    const programs = cpuByProgram(family(pids));
+    const server = Object.values(programs).reduce((sum, one) => sum + one, 0);
+    return {
+      programs,
+      server,
+      own: server + cpuOf([driver.pid ?? 0]) + process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6,
+      machine: cpuOfMachine(),
+    };
   };
   const at: Record<string, ReturnType<typeof clocks>> = {};
   let memory = 0;
@@ -73,6 +79,7 @@ export async function measure(
   return {
     ...{ workers: load.workers, rate: load.rate, jobs, jobsPerSecond: jobs / seconds, p50, p99, dispatch },
     cpuPerJob: ((end.server - begin.server) * 1e6) / jobs,
+    programs: Object.fromEntries(Object.entries(end.programs).map(([name, seconds]) => [name, ((seconds - (begin.programs[name] ?? 0)) * 1e6) / jobs])),
     memory,
     probes: {},
     kinds: sampled === null ? null : shares(sampled),

@@ -15,6 +15,8 @@ const START_MS = 60_000;
 const STOP_MS = 12_000;
 const LAST_LINES = 15;
 const SAMPLES_PER_SECOND = 997;
+/** What Node calls its process. */
+const NODE_THREAD = "MainThread";
 
 /** True if the shell would find this program. */
 export const has = (program: string): boolean => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
@@ -64,15 +66,19 @@ export const family = (pids: readonly number[]): number[] => pids.flatMap((pid) 
 
 /** CPU time in seconds that these processes have used. */
 export function cpuOf(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => {
-    const stat = read(`/proc/${pid}/stat`);
-    const [user, system] = stat
-      .slice(stat.lastIndexOf(")") + 2)
-      .split(" ")
-      .slice(11, 13)
-      .map(Number);
-    return sum + ((user ?? 0) + (system ?? 0)) / HZ;
-  }, 0);
+  return Object.values(cpuByProgram(pids)).reduce((sum, seconds) => sum + seconds, 0);
+}
+
+/** The same for each program, by its name. */
+export function cpuByProgram(pids: readonly number[]): Record<string, number> {
+  const seconds: Record<string, number> = {};
+  for (const pid of pids) {
+    const [, name = "", fields = ""] = /^\d+ \((.*)\) (.*)$/s.exec(read(`/proc/${pid}/stat`)) ?? [];
+    const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number);
+    const program = name === NODE_THREAD ? "Node.js" : name;
+    if (program !== "") seconds[program] = (seconds[program] ?? 0) + (user + system) / HZ;
+  }
+  return seconds;
 }
 
 /** CPU time in seconds that the whole machine has used, and that its host took from it. */

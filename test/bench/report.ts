@@ -68,6 +68,7 @@ export function table(results: Results): string {
     ...syncTable(results),
     ...workTable(results, mostOf(results)),
     ...floorTable(results),
+    ...programsTable(results),
     ...kindsTable(results),
     ...remarks(results),
   ].join("\n\n");
@@ -234,6 +235,20 @@ function floorTable(results: Results): string[] {
   ];
 }
 
+/** Which program of each system uses the CPU. */
+function programsTable(results: Results): string[] {
+  const workers = mostOf(results);
+  const of = (system: string, name: string): number => Math.round(typical(results, system, workers, null, ({ programs }) => programs[name] ?? 0));
+  const systems = Object.entries(results.labels).filter(([system]) => results.cells.some((cell) => cell.system === system));
+  const names = [...new Set(results.cells.flatMap(({ programs }) => Object.keys(programs)))].filter((name) => systems.some(([system]) => of(system, name) > 0));
+  if (names.length === 0) return [];
+  const rows = systems.map(([system, label]) => [label, ...names.map((name) => (of(system, name) === 0 ? "" : whole(of(system, name))))]);
+  return [
+    markdown([`CPU µs per job of each program, ${workers} workers`, ...names], rows),
+    "In this coordinator Node.js is the front, which has the connections of clients and workers, and workerd does the rest. In the peers Node.js does everything but the store.",
+  ];
+}
+
 /** What the CPU of a job is used for, at full load and at the highest rate: that of ours, and that of bare workerd. */
 function kindsTable(results: Results): string[] {
   const rate = Math.max(...results.plan.rates);
@@ -298,8 +313,8 @@ export function write(results: Results): string {
   const text = `# Benchmarks
 
 Written by \`npm run bench\` on ${date} at commit ${commit}: ${cpu}, ${cores} cores, Node ${node}. All servers of a system ran on one core, the driver (workers and
-seekers) on another; ${results.plan.rounds} round${results.plan.rounds === 1 ? "" : "s"}, medians. All systems of a round are up, and take turns at each load: with 64
-workers several in each round. A ratio is the median of the ratios within one turn. Compare figures of one run only, because the speed of a machine changes within minutes.
+seekers) on another; ${results.plan.rounds} round${results.plan.rounds === 1 ? "" : "s"}, medians. All systems of a round are up, each
+is at full load for ${results.plan.warmSeconds} s, and then they take turns at each load: with 64 workers several in each round. A ratio is the median of the ratios within one turn. Compare figures of one run only, because the speed of a machine changes within minutes.
 
 ![Jobs per second over the number of workers](jobs-per-second.svg)
 

@@ -22,6 +22,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
       p99: 2,
       dispatch: null,
       cpuPerJob: 1_000,
+      programs: { workerd: 1_000 },
       probes: {},
       kinds: null,
       syncs: null,
@@ -35,7 +36,7 @@ function cell(system: string, round: number, jobsPerSecond: number, fields: Part
 
 function results(cells: readonly Cell[]): Results {
   const labels = { ours: "this coordinator", peer: "a peer & its store" };
-  return { plan: { rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, labels, cells };
+  return { plan: { warmSeconds: 6, rounds: 3, workers: [64], rates: [450], seconds: 1 }, pinned: true, skipped: [], noise: 0.3, labels, cells };
 }
 
 /** In the second round the machine is half as fast for both. */
@@ -141,7 +142,7 @@ it("the syncs of a system are shown at full load and at the highest rate, with t
   const syncs = { perJob: 0.0754, ms: 1.2, share: 0.184 };
   const watched = [cell("ours", 1, 800, { syncs }), cell("ours", 2, 600), cell("ours", 1, 450, { rate: 450, syncs: { perJob: 1.05, ms: 0.9, share: 0.42 } })];
   const text = table(results([...watched, cell("peer", 1, 400)]));
-  const from = text.slice(text.indexOf("| Syncs of the disk |"));
+  const [from = ""] = text.slice(text.indexOf("| Syncs of the disk |")).split("\n\n");
   expect(row(from, "this coordinator").slice(2, 9)).toEqual(["70 %", "0.075", "1.20", "18 %", "1.050", "0.90", "42 %"]);
   expect(row(from, "a peer & its store")).toEqual([]);
   expect(table(results(CELLS))).not.toContain("Syncs of the disk");
@@ -209,6 +210,19 @@ it("a system that falls behind its rate is named, and that turn of a peer is not
   const late = turns.map((one) => (one.system === "ours" ? { ...one, jobsPerSecond: 400, p50: 10 } : one));
   expect(row(targetTable(results(late))[0] ?? "", "p50 at 450 jobs/s ÷ BullMQ")[3]).toBe("2.00");
   expect(row(table(results(late)), "this coordinator").at(5)).toBe("fell behind");
+});
+
+it("the CPU of a job is told for each program of a system", () => {
+  const programs = [
+    { "Node.js": 90, workerd: 300, taskset: 0 },
+    { "Node.js": 110, workerd: 280 },
+    { "Node.js": 300, "redis-server": 80 },
+  ];
+  const cells = programs.map((own, n) => cell(n < 2 ? "ours" : "bullmq", 1, 100, { turn: (n % 2) + 1, programs: own }));
+  const text = table({ ...results(cells), labels: { ours: "this coordinator", bullmq: "BullMQ" } });
+  const [, own = ""] = text.split("| CPU µs per job of each program, 64 workers | Node.js | workerd | redis-server |\n");
+  expect(row(own, "this coordinator").slice(2, 5)).toEqual(["100", "290", ""]);
+  expect(row(own, "BullMQ").slice(2, 5)).toEqual(["300", "", "80"]);
 });
 
 it("the README has a place for the figures, and a second run replaces those of the first", () => {
