@@ -34,7 +34,6 @@ type Curve = {
 const IN_PROGRESS = 16;
 const MANY = "1000000000";
 const PLAIN: Scene = { inProgress: IN_PROGRESS, queued: 0, models: 0, paired: 0, verified: 0 };
-
 /** With 100 each job waits as with 100,000, and with none no job does. */
 const WAITING = [0, 100, 10_000, 100_000];
 
